@@ -1,0 +1,230 @@
+#include "autograd/tape.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "autograd/error.h"
+
+namespace tapehead::inline TAPEHEAD_REAL {
+
+void fail(const Tape& tape, const char* op, const std::string& fact, const char* hint) {
+  throw ShapeError(error_line(op, fact, tape.scope(), hint));
+}
+
+// --- handles
+
+namespace {
+[[noreturn]] void stale_handle(bool empty) {
+  if (empty) throw ShapeError(error_line("tensor", "an empty handle was used", {}, "assign the result of an op first"));
+  throw ShapeError(error_line("tensor", "a handle from an earlier pass was used", {},
+                              "make tensors anew after tape.reset(), or copy values() out before"));
+}
+
+std::string describe(const Node& n) { return std::string(n.name ? n.name : n.op) + " " + n.shape.str(); }
+}  // namespace
+
+const Node& Tensor::node() const {
+  if (!tape_ || pass_ != tape_->pass_) stale_handle(!tape_);
+  return tape_->nodes_[index_];
+}
+
+Tape& Ids::tape() const {
+  if (!tape_ || pass_ != tape_->pass_) stale_handle(!tape_);
+  return *tape_;
+}
+
+const std::int32_t* Ids::data() const { return tape(), data_; }
+
+bool Tensor::contiguous() const {
+  const Node& n = node();
+  Index step = 1;
+  for (int i = n.shape.rank() - 1; i >= 0; --i) {
+    if (n.shape[i] != 1 && n.strides[static_cast<std::size_t>(i)] != step) return n.shape.numel() == 0;
+    step *= n.shape[i];
+  }
+  return true;
+}
+
+Real* Tensor::grad() const {
+  const Node& n = node();
+  const Node& owner = tape_->nodes_[n.owner];
+  if (!n.requires_grad)
+    throw ShapeError(
+        error_line("grad", describe(n) + " needs no gradient", n.scope, "make it a variable or a parameter"));
+  if (owner.released)
+    throw ShapeError(error_line("grad", "the gradient of " + describe(n) + " was not kept", n.scope,
+                                "call keep_grad() before backward()"));
+  if (!owner.grad)
+    throw ShapeError(error_line("grad", describe(n) + " has no gradient", n.scope,
+                                "call backward() first, on a loss that depends on it"));
+  return owner.grad + n.offset;
+}
+
+Real* Tensor::grad_buffer() const { return node().requires_grad ? tape_->grad_buffer(index_) : nullptr; }
+
+Tensor Tensor::keep_grad() const {
+  tape_->nodes_[node().owner].keep_grad = true;
+  return *this;
+}
+
+namespace {
+std::vector<Real> gather(const Node& n, const Real* from) {
+  std::vector<Real> out;
+  out.reserve(static_cast<std::size_t>(n.shape.numel()));
+  for_each_run(n.shape, n.strides, [&](Index offset, Index count, Index stride) {
+    for (Index i = 0; i < count; ++i) out.push_back(from[offset + i * stride]);
+  });
+  return out;
+}
+}  // namespace
+
+std::vector<Real> Tensor::values() const { return gather(node(), node().value); }
+std::vector<Real> Tensor::grads() const { return gather(node(), grad()); }
+
+Real Tensor::item() const {
+  if (numel() != 1)
+    throw ShapeError(error_line("item", describe(node()) + " has " + std::to_string(numel()) + " elements",
+                                node().scope, "reduce it to one number first"));
+  return *value();
+}
+
+// --- recording
+
+Node& Tape::push(const char* op, const Shape& shape, const Strides& strides) {
+  const auto index = static_cast<std::uint32_t>(nodes_.size());
+  nodes_.push_back({op, scope_, nullptr, shape, strides, nullptr, nullptr, index, 0, -1, false, false, false});
+  return nodes_.back();
+}
+
+Tensor Tape::input(const Shape& shape, std::span<const Real> values) {
+  if (static_cast<Index>(values.size()) != shape.numel())
+    fail(*this, "input", std::to_string(values.size()) + " values for shape " + shape.str(),
+         "give one value per element");
+  Tensor t = result("input", shape, {});
+  std::copy(values.begin(), values.end(), t.value());
+  return t;
+}
+
+Tensor Tape::variable(const Shape& shape, std::span<const Real> values) {
+  Tensor t = input(shape, values);
+  Node& n = nodes_.back();
+  n.op = "variable";
+  n.requires_grad = n.keep_grad = true;
+  return t;
+}
+
+Tensor Tape::param(const Parameter& p) {
+  if (!parameters_) fail(*this, "param", "this tape has no parameters", "construct it as Tape(parameter_set)");
+  const std::span<Real> value = parameters_->value(p);
+  Node& n = push("param", p.shape, p.shape.row_major());
+  n.value = value.data();
+  n.parameter = p.offset;
+  n.requires_grad = n.keep_grad = recording_;
+  n.grad = (gradient_block_ ? gradient_block_ : parameters_->grads()) + p.offset;
+  return last();
+}
+
+Ids Tape::ids(const Shape& shape, std::span<const std::int32_t> values) {
+  if (static_cast<Index>(values.size()) != shape.numel())
+    fail(*this, "ids", std::to_string(values.size()) + " values for shape " + shape.str(),
+         "give one value per element");
+  auto* copy = arena_.allocate_array<std::int32_t>(values.size());
+  std::copy(values.begin(), values.end(), copy);
+  return {this, pass_, copy, shape};
+}
+
+Tensor Tape::result(const char* op, const Shape& shape, std::initializer_list<Tensor> inputs) {
+  return result(op, shape, shape.row_major(), inputs);
+}
+
+Tensor Tape::result(const char* op, const Shape& shape, const Strides& strides, std::initializer_list<Tensor> inputs) {
+  bool needs = false;
+  for (const Tensor& x : inputs) {
+    if (&x.tape() != this) fail(*this, op, "inputs lie on different tapes", "make all of them on one tape");
+    needs |= x.requires_grad();
+  }
+  Node& n = push(op, shape, strides);
+  n.value = scratch(shape.numel());
+  n.requires_grad = needs && recording_;
+  return last();
+}
+
+Tensor Tape::view(const char* op, Tensor x, const Shape& shape, const Strides& strides, Index offset) {
+  const Node base = x.node();  // a copy: push() may move the nodes
+  Node& n = push(op, shape, strides);
+  n.value = base.value + offset;
+  n.owner = base.owner;
+  n.offset = base.offset + offset;
+  n.requires_grad = base.requires_grad && recording_;
+  return last();
+}
+
+Tensor Tape::saved(const char* name, const Shape& shape) {
+  Tensor t = result("saved", shape, {});
+  nodes_.back().name = name;
+  return t;
+}
+
+std::vector<Tensor> Tape::find(std::string_view name) {
+  std::vector<Tensor> found;
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    if (nodes_[i].name && nodes_[i].name == name) found.push_back(at(i));
+  return found;
+}
+
+// --- walking back
+
+Real* Tape::grad_buffer(std::uint32_t index) {
+  const Node& n = nodes_[index];
+  Node& owner = nodes_[n.owner];
+  if (!owner.grad) {
+    owner.grad = scratch(owner.shape.numel());
+    std::fill_n(owner.grad, owner.shape.numel(), Real{0});
+  }
+  return owner.grad + n.offset;
+}
+
+void Tape::backward(Tensor loss) {
+  const Node& n = loss.node();
+  if (n.shape.numel() != 1)
+    fail(*this, "backward", "the loss has shape " + n.shape.str(), "reduce it to one number, as with mean()");
+  if (walked_) fail(*this, "backward", "called a second time in one pass", "call reset() and compute the loss anew");
+  if (!n.requires_grad)
+    fail(*this, "backward", "the loss depends on no variable or parameter", "check for NoGrad or detach()");
+  walked_ = true;
+  *grad_buffer(loss.index()) = 1;
+  for (auto call = calls_.rbegin(); call != calls_.rend(); ++call) {
+    if (!nodes_[call->node].grad) continue;  // nothing that leads to the loss used it
+    call->run(call->closure);
+    Node& y = nodes_[call->node];
+    if (y.keep_grad) continue;
+    arena_.recycle(y.grad, static_cast<std::size_t>(y.shape.numel()) * sizeof(Real));
+    y.grad = nullptr;
+    y.released = true;
+  }
+}
+
+void Tape::reset() {
+  nodes_.clear();
+  calls_.clear();
+  arena_.reset();
+  scope_ = "";  // scopes' names lay in the arena
+  ordinal_ = 0;
+  walked_ = false;
+  ++pass_;
+}
+
+Scope::Scope(Tape& tape, std::string_view name, Index index) : tape_(tape), outer_(tape.scope_), pass_(tape.pass_) {
+  const std::string_view outer = outer_;
+  char digits[24] = "";
+  if (index >= 0) std::snprintf(digits, sizeof digits, ".%lld", static_cast<long long>(index));
+  const std::size_t size = outer.size() + 1 + name.size() + std::strlen(digits) + 1;
+  char* path = tape.arena_.allocate_array<char>(size);
+  char* end = path;
+  if (!outer.empty()) end = std::copy(outer.begin(), outer.end(), end), *end++ = '.';
+  end = std::copy(name.begin(), name.end(), end);
+  std::strcpy(end, digits);
+  tape.scope_ = path;
+}
+
+}  // namespace tapehead::inline TAPEHEAD_REAL
