@@ -13,27 +13,15 @@ void fail(const Tape& tape, const char* op, const std::string& fact, const char*
 
 // --- handles
 
-namespace {
-[[noreturn]] void stale_handle(bool empty) {
+void fail_stale(bool empty) {
   if (empty) throw ShapeError(error_line("tensor", "an empty handle was used", {}, "assign the result of an op first"));
   throw ShapeError(error_line("tensor", "a handle from an earlier pass was used", {},
                               "make tensors anew after tape.reset(), or copy values() out before"));
 }
 
+namespace {
 std::string describe(const Node& n) { return std::string(n.name ? n.name : n.op) + " " + n.shape.str(); }
 }  // namespace
-
-const Node& Tensor::node() const {
-  if (!tape_ || pass_ != tape_->pass_) stale_handle(!tape_);
-  return tape_->nodes_[index_];
-}
-
-Tape& Ids::tape() const {
-  if (!tape_ || pass_ != tape_->pass_) stale_handle(!tape_);
-  return *tape_;
-}
-
-const std::int32_t* Ids::data() const { return tape(), data_; }
 
 bool Tensor::contiguous() const {
   const Node& n = node();
@@ -97,9 +85,7 @@ Node& Tape::push(const char* op, const Shape& shape, const Strides& strides) {
 }
 
 Tensor Tape::input(const Shape& shape, std::span<const Real> values) {
-  if (static_cast<Index>(values.size()) != shape.numel())
-    fail(*this, "input", std::to_string(values.size()) + " values for shape " + shape.str(),
-         "give one value per element");
+  check_count("input", shape, values.size());
   Tensor t = result("input", shape, {});
   std::copy(values.begin(), values.end(), t.value());
   return t;
@@ -124,13 +110,9 @@ Tensor Tape::param(const Parameter& p) {
   return last();
 }
 
-Ids Tape::ids(const Shape& shape, std::span<const std::int32_t> values) {
-  if (static_cast<Index>(values.size()) != shape.numel())
-    fail(*this, "ids", std::to_string(values.size()) + " values for shape " + shape.str(),
-         "give one value per element");
-  auto* copy = arena_.allocate_array<std::int32_t>(values.size());
-  std::copy(values.begin(), values.end(), copy);
-  return {this, pass_, copy, shape};
+void Tape::check_count(const char* op, const Shape& shape, std::size_t count) const {
+  if (static_cast<Index>(count) != shape.numel())
+    fail(*this, op, std::to_string(count) + " values for shape " + shape.str(), "give one value per element");
 }
 
 Tensor Tape::result(const char* op, const Shape& shape, std::initializer_list<Tensor> inputs) {

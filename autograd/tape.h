@@ -8,6 +8,7 @@
 // strides of their own. They have no backward call: what is added to a view's gradient is added to its owner's.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <initializer_list>
 #include <span>
@@ -66,7 +67,8 @@ class Tape {
   }
   /// The value of a parameter of this tape's set, shared, not copied; its gradient adds to the set's block.
   Tensor param(const Parameter& p);
-  Ids ids(const Shape& shape, std::span<const std::int32_t> values);
+  Ids ids(const Shape& shape, std::span<const std::int32_t> values) { return constants("ids", shape, values); }
+  Bools bools(const Shape& shape, std::span<const bool> values) { return constants("bools", shape, values); }
 
   // --- for ops
   /// A new node with uninitialised values, which requires a gradient when one of `inputs` does and recording is on.
@@ -118,7 +120,8 @@ class Tape {
 
  private:
   friend class Tensor;
-  friend class Ids;
+  template <class T>
+  friend class Constants;
   friend class Scope;
   friend class NoGrad;
   struct Call {
@@ -129,6 +132,14 @@ class Tape {
   Node& push(const char* op, const Shape& shape, const Strides& strides);
   Tensor last() { return at(nodes_.size() - 1); }
   Real* grad_buffer(std::uint32_t index);
+  void check_count(const char* op, const Shape& shape, std::size_t count) const;
+  template <class T>
+  Constants<T> constants(const char* op, const Shape& shape, std::span<const T> values) {
+    check_count(op, shape, values.size());
+    T* copy = arena_.allocate_array<T>(values.size());
+    std::copy(values.begin(), values.end(), copy);
+    return {this, pass_, copy, shape};
+  }
 
   Arena arena_;
   std::vector<Node> nodes_;
@@ -193,6 +204,17 @@ void for_each_run(const Shape& shape, const Strides& strides, F f) {
   }
 }
 
+[[noreturn]] void fail_stale(bool empty);
+
+template <class T>
+Tape& Constants<T>::tape() const {
+  if (!tape_ || pass_ != tape_->pass_) fail_stale(!tape_);
+  return *tape_;
+}
+inline const Node& Tensor::node() const {
+  if (!tape_ || pass_ != tape_->pass_) fail_stale(!tape_);
+  return tape_->nodes_[index_];
+}
 inline Tape& Tensor::tape() const { return node(), *tape_; }
 inline const Shape& Tensor::shape() const { return node().shape; }
 inline const Strides& Tensor::strides() const { return node().strides; }

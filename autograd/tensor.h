@@ -1,4 +1,4 @@
-// Tensor: a handle to one node of a tape. Ids: integer indices that lie in a tape's arena.
+// Tensor: a handle to one node of a tape. Ids and Bools: integers and flags that lie in a tape's arena.
 //
 // A handle is (tape, index, pass): 16 bytes, trivially copyable, so a backward closure captures it by value. Every
 // use checks the pass: after tape.reset() an old handle throws instead of reading memory that now holds something else.
@@ -52,22 +52,26 @@ class Tensor {
   std::uint32_t index_ = 0, pass_ = 0;
 };
 
-/// Integer indices (tokens, classes) on a tape. Same lifetime as a Tensor.
-class Ids {
+/// Constants of another type than Real in a tape's arena. Same lifetime as a Tensor.
+template <class T>
+class Constants {
  public:
-  Ids() = default;
-  Ids(Tape* tape, std::uint32_t pass, const std::int32_t* data, const Shape& shape)
+  Constants() = default;
+  Constants(Tape* tape, std::uint32_t pass, const T* data, const Shape& shape)
       : tape_(tape), data_(data), shape_(shape), pass_(pass) {}
-  const std::int32_t* data() const;
+  bool defined() const { return tape_ != nullptr; }
+  const T* data() const { return tape(), data_; }
   const Shape& shape() const { return shape_; }
   Index numel() const { return shape_.numel(); }
   Tape& tape() const;
 
  private:
   Tape* tape_ = nullptr;
-  const std::int32_t* data_ = nullptr;
+  const T* data_ = nullptr;
   Shape shape_;
   std::uint32_t pass_ = 0;
 };
+using Ids = Constants<std::int32_t>;  // tokens, classes
+using Bools = Constants<bool>;        // masks: true = visible, or chosen
 
 }  // namespace tapehead::inline TAPEHEAD_REAL
