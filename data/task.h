@@ -1,0 +1,77 @@
+// A task: sequences with a rule to learn, and where the answer to each stands in the source (its ideal attention).
+//
+// An example is a source, then a target. A decoder-only model reads `source | target` as one sequence; an
+// encoder-decoder encodes the source and decodes the target. Only counted target tokens enter the loss.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autograd/rng.h"
+
+namespace tapehead {
+
+/// Names of token ids, in order.
+class Vocabulary {
+ public:
+  Vocabulary() = default;
+  explicit Vocabulary(std::vector<std::string> tokens);  // throws ConfigError for a name given twice or empty
+  std::int32_t size() const { return static_cast<std::int32_t>(tokens_.size()); }
+  const std::string& operator[](std::int32_t id) const { return tokens_.at(static_cast<std::size_t>(id)); }
+  const std::vector<std::string>& tokens() const { return tokens_; }
+  /// Throws ConfigError naming the token and, when there is one, a close name.
+  std::int32_t id(const std::string& token) const;
+  /// Ids of tokens separated by white space.
+  std::vector<std::int32_t> encode(const std::string& text) const;
+  std::string decode(const std::vector<std::int32_t>& ids) const;
+
+ private:
+  std::vector<std::string> tokens_;
+};
+
+struct Example {
+  std::vector<std::int32_t> source;
+  std::vector<std::int32_t> target;
+  std::vector<std::int32_t> link;  // for each target token, the source position that holds the answer; -1: not counted
+};
+
+/// A task's settings, from the [data] table of a config: `data.length = 10`.
+struct TaskKnob {
+  std::string name;
+  std::int64_t value, minimum, maximum;
+  std::string help;
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual std::string name() const = 0;
+  virtual std::string summary() const = 0;
+  virtual const Vocabulary& vocabulary() const = 0;
+  virtual std::int32_t separator() const = 0;  // between source and target; starts a decoder's target
+  virtual std::vector<TaskKnob> knobs() const = 0;
+  virtual std::int64_t source_length() const = 0;
+  virtual std::int64_t target_length() const = 0;
+  /// Any sequence of the task, into a reused example.
+  virtual void draw(rng::Generator& random, Example& example) const = 0;
+  /// The target and its links for a source that a user typed; throws ConfigError when the rule does not apply.
+  virtual void answer(Example& example) const = 0;
+};
+
+/// True for the tenth of all sources that no training batch contains: their hash (FNV-1a, 64 bits) is 0 mod 10.
+bool held_out(const std::vector<std::int32_t>& source);
+/// Draws until the example is held out, or until it is not.
+void draw_split(const Task& task, bool want_held_out, rng::Generator& random, Example& example);
+
+struct TaskEntry {
+  std::string name;
+  std::unique_ptr<Task> (*make)(const std::vector<TaskKnob>& settings);  // throws ConfigError for a knob out of range
+};
+/// Every built-in task. A new one is a file and a line here.
+const std::vector<TaskEntry>& tasks();
+/// Throws ConfigError with a suggestion for an unknown name or knob.
+std::unique_ptr<Task> make_task(const std::string& name, const std::vector<TaskKnob>& settings = {});
+
+}  // namespace tapehead
