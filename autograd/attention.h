@@ -8,15 +8,10 @@
 
 #include <optional>
 
+#include "autograd/mask.h"
 #include "autograd/ops.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
-
-/// Which sources a query may see; true means visible, everywhere. A source is visible when every part allows it.
-struct Mask {
-  bool causal = false;  // query t sees sources up to t + S - T: aligned to the end, as in decoding. T > S is refused
-  Bools allowed;        // broadcasts to [..., T, S]; empty: all visible
-};
 
 struct Attention {
   Mask mask;

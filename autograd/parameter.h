@@ -34,7 +34,7 @@ struct CacheAligned {
   void deallocate(T* p, std::size_t) { ::operator delete (p, std::align_val_t{64}); }
   bool operator==(const CacheAligned&) const { return true; }
 };
-using Block = std::vector<Real, CacheAligned<Real>>;
+using Numbers = std::vector<Real, CacheAligned<Real>>;
 
 class ParameterSet {
  public:
@@ -59,7 +59,7 @@ class ParameterSet {
 
  private:
   Index checked(const Parameter& p) const;
-  Block values_, grads_;
+  Numbers values_, grads_;
 };
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

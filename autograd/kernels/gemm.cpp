@@ -127,14 +127,16 @@ void gemm(Index m, Index n, Index k, ConstMatrix a, ConstMatrix b, Matrix c, boo
     }
 }
 
+constexpr Index kMultiplyAdds = 8;  // that take the time of one element operation
+
 void gemm_in_pieces(Index m, Index n, Index k, ConstMatrix a, ConstMatrix b, Matrix c, bool accumulate) {
   if (m >= n)
-    for_pieces(m, n * k, [&](Index begin, Index end) {
+    for_pieces(m, n * k / kMultiplyAdds, [&](Index begin, Index end, Index) {
       gemm(end - begin, n, k, {a.data + begin * a.row, a.row, a.column}, b, {c.data + begin * c.row, c.row},
            accumulate);
     });
   else
-    for_pieces(n, m * k, [&](Index begin, Index end) {
+    for_pieces(n, m * k / kMultiplyAdds, [&](Index begin, Index end, Index) {
       gemm(m, end - begin, k, a, {b.data + begin * b.column, b.row, b.column}, {c.data + begin, c.row}, accumulate);
     });
 }

@@ -26,8 +26,11 @@ Tensor linear(Tensor x, Tensor weight, Tensor bias) {
   const Shape shape = x.shape().with(-1, out);
   Tensor y =
       bias.defined() ? tape.result("linear", shape, {x, weight, bias}) : tape.result("linear", shape, {x, weight});
-  if (bias.defined())
-    for (Index i = 0; i < rows; ++i) std::copy_n(bias.value(), out, y.value() + i * out);
+  if (bias.defined()) {
+    const Real* b = bias.value();
+    Real* to = y.value();
+    for (Index i = 0; i < rows; ++i) std::copy_n(b, out, to + i * out);
+  }
   gemm_in_pieces(rows, out, in, {x.value(), in, 1}, {weight.value(), 1, in}, {y.value(), out}, bias.defined());
 
   // dx += dy W, dW += dy^T x, db += sum of dy's rows
