@@ -205,7 +205,7 @@ Scope::Scope(Tape& tape, std::string_view name, Index index) : tape_(tape), oute
   char* end = path;
   if (!outer.empty()) end = std::copy(outer.begin(), outer.end(), end), *end++ = '.';
   end = std::copy(name.begin(), name.end(), end);
-  std::strcpy(end, digits);
+  std::memcpy(end, digits, std::strlen(digits) + 1);
   tape.scope_ = path;
 }
 
