@@ -49,7 +49,8 @@ double global_norm(const ParameterSet& set) {
     std::array<double, 8> lanes{};  // eight sums side by side: a single one would wait for each addition
     Index i = begin;
     for (; i + 8 <= end; i += 8)
-      for (Index lane = 0; lane < 8; ++lane) lanes[static_cast<std::size_t>(lane)] += double{g[i + lane]} * double{g[i + lane]};
+      for (Index lane = 0; lane < 8; ++lane)
+        lanes[static_cast<std::size_t>(lane)] += double{g[i + lane]} * double{g[i + lane]};
     for (; i < end; ++i) lanes[0] += double{g[i]} * double{g[i]};
     for (double lane : lanes) sums[static_cast<std::size_t>(piece)] += lane;
   });
