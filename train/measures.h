@@ -1,0 +1,24 @@
+// Attention weights read off a tape, head by head, and how well they match the task's rule.
+#pragma once
+
+#include "data/batch.h"
+#include "nn/transformer.h"
+#include "train/attention_map.h"
+
+namespace tapehead::inline TAPEHEAD_REAL {
+
+/// Every head's weights for one sequence of a batch, with its tokens and, where the rule speaks of that kind of head,
+/// the ideal column of each row. Decoder layers first, then cross-attention, then the encoder's.
+std::vector<AttentionMap> attention_maps(Model& model, const Batch& batch, Index sequence,
+                                         const std::vector<std::string>& vocabulary);
+
+struct HeadMeasure {
+  std::string kind;
+  std::int32_t layer = 0, head = 0;
+  double pattern_match = 0;  // mean over the counted rows of all sequences; NaN where the rule does not apply
+};
+
+/// `pattern_match` of every head over a whole batch: mean of sum_j A_ij D_ij over counted rows i.
+std::vector<HeadMeasure> measure_heads(Model& model, const Batch& batch);
+
+}  // namespace tapehead::inline TAPEHEAD_REAL

@@ -1,0 +1,257 @@
+#include "train/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "autograd/error.h"
+#include "train/metrics_log.h"
+#include "train/schedule.h"
+
+namespace tapehead::inline TAPEHEAD_REAL {
+
+Trainer::Trainer(const Config& config, int threads)
+    : config_((config.check(), config)),
+      task_(make_task(config.task, config.data)),
+      model_(std::make_unique<Model>(config.model_for(*task_), config.seed)),
+      data_(*task_, layout_of(config.model.kind), config.train.batch, config.seed),
+      held_out_(data_.held_out(kHeldOut, config.seed)),
+      probe_(data_.held_out(kProbe, config.seed)),
+      shards_(*model_, threads),
+      parameters_(unique_parameters(model_->net)),
+      optimizer_(parameters_, model_->parameters.size(), config.train) {}
+
+namespace {
+
+[[noreturn]] void fail_not_finite(const Model& model, const std::vector<NamedParameter>& parameters, std::uint64_t step,
+                                  double loss) {
+  std::string where = "the loss";
+  for (const NamedParameter& p : parameters) {
+    const Real* g = model.parameters.grads() + p.parameter.offset;
+    if (std::any_of(g, g + p.parameter.shape.numel(), [](Real x) { return !std::isfinite(x); })) {
+      where = "the gradient of " + p.name;
+      break;
+    }
+  }
+  throw Error(error_line("train",
+                         where + " is not finite at step " + std::to_string(step) + ", loss " + std::to_string(loss),
+                         {}, "lower train.learning_rate, or set train.clip"));
+}
+
+}  // namespace
+
+StepReport Trainer::step() {
+  const std::uint64_t number = optimizer_.steps() + 1;
+  const TrainConfig& train = config_.train;
+  const Batch& batch = data_.training(static_cast<std::uint32_t>(number));
+  const RandomContext random{config_.seed, static_cast<std::uint32_t>(number), 0};
+  StepReport report;
+  report.step = number;
+  report.loss = shards_.gradients(batch, random, static_cast<Real>(train.label_smoothing));
+  report.learning_rate = learning_rate(train, static_cast<std::int64_t>(number));
+  report.grad_norm = global_norm(model_->parameters);
+  report.tokens = batch.sequences * (batch.source_length + batch.target_length);
+  if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm))
+    fail_not_finite(*model_, parameters_, number, report.loss);
+  const bool clips = train.clip > 0 && report.grad_norm > train.clip;
+  optimizer_.step(model_->parameters, report.learning_rate, clips ? train.clip / report.grad_norm : 1);
+  return report;
+}
+
+Snapshot Trainer::snapshot() {
+  Snapshot s;
+  s.step = steps_done();
+  s.loss = shards_.evaluate(probe_).loss;
+  s.exact_match = std::numeric_limits<double>::quiet_NaN();
+  s.maps = attention_maps(*model_, probe_, 0, task_->vocabulary().tokens());
+  return s;
+}
+
+CheckpointFile Trainer::checkpoint() {
+  CheckpointFile file = store_model(config_, task_->vocabulary().tokens(), *model_);
+  file.step = steps_done();
+  file.loss = file.exact_match = file.token_accuracy = std::numeric_limits<double>::quiet_NaN();
+  file.training.emplace();
+  file.training->step = steps_done();
+  file.training->moments = store_moments(*model_, optimizer_);
+  return file;
+}
+
+void Trainer::load(const CheckpointFile& file, const std::string& path) {
+  if (!file.training)
+    throw FileError(error_line("checkpoint", path + " holds no training state", {}, "resume from a last.ckpt"));
+  if (file.width != sizeof(Real))
+    throw FileError(error_line("checkpoint",
+                               path + " was trained in " + (file.width == 8 ? "double" : "float") + " precision", {},
+                               file.width == 8 ? "resume with --double" : "resume without --double"));
+  *model_ = load_model(file, model_->config, path);
+  load_moments(file.training->moments, *model_, optimizer_, path);
+  optimizer_.set_steps(file.training->step);
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Snapshots at equal distances of steps: when there are too many, every other one goes and the distance doubles. So a
+// run of any length keeps its start, its middle and its end, and what is kept depends on the number of steps alone.
+class SnapshotSeries {
+ public:
+  explicit SnapshotSeries(std::vector<Snapshot> kept) : kept_(std::move(kept)) {
+    if (kept_.size() > 1) distance_ = kept_[1].step - kept_[0].step;
+    std::erase_if(kept_, [this](const Snapshot& s) { return s.step % distance_ != 0; });  // an interruption's last one
+  }
+  void offer(Trainer& trainer, double exact_match) {
+    if (trainer.steps_done() % distance_ == 0) take(trainer, exact_match);
+    while (kept_.size() > kMost) {
+      distance_ *= 2;
+      std::erase_if(kept_, [this](const Snapshot& s) { return s.step % distance_ != 0; });
+    }
+  }
+  void finish(Trainer& trainer, double exact_match) {
+    if (kept_.empty() || kept_.back().step != trainer.steps_done()) take(trainer, exact_match);
+  }
+  const std::vector<Snapshot>& kept() const { return kept_; }
+
+ private:
+  static constexpr std::size_t kMost = 33;
+  void take(Trainer& trainer, double exact_match) {
+    kept_.push_back(trainer.snapshot());
+    kept_.back().exact_match = exact_match;
+  }
+  std::vector<Snapshot> kept_;
+  std::uint64_t distance_ = 1;
+};
+
+// A run in progress: what it has reached and what of it is on disk.
+class Run {
+ public:
+  Run(const TrainOptions& options, const RunFolder& folder)
+      : folder_(folder), trainer_(options.config, options.threads), snapshots_(load_snapshots_of(options)) {
+    if (options.resume) resume();
+    write_file_atomically(folder_.file("config.toml"), options.config.to_toml());
+    log_.emplace(folder_.file("metrics.jsonl"), trainer_.steps_done());
+    if (snapshots_.kept().empty()) snapshots_.offer(trainer_, kUnknown);
+  }
+
+  void step(const TrainObserver& observer) {
+    const Clock::time_point start = Clock::now();
+    const StepReport report = trainer_.step();
+    log_->training(report.step, report.loss, report.learning_rate, report.grad_norm,
+                   static_cast<double>(report.tokens) / std::max(seconds_since(start), 1e-9));
+    if (observer.on_step) observer.on_step(report);
+    exact_match_ = kUnknown;
+    const TrainConfig& train = trainer_.config().train;
+    const auto number = static_cast<std::int64_t>(report.step);
+    if (number % train.eval_every == 0 || number == train.steps) evaluate(observer);
+    snapshots_.offer(trainer_, exact_match_);
+    constexpr double kSecondsBetweenSaves = 10;
+    if (seconds_since(saved_) > kSecondsBetweenSaves) save();
+  }
+
+  bool finished() const {
+    const TrainConfig& train = trainer_.config().train;
+    return static_cast<std::int64_t>(trainer_.steps_done()) >= train.steps || state_.best_metric >= train.target;
+  }
+
+  /// Puts everything on disk.
+  void save() {
+    CheckpointFile last = trainer_.checkpoint();
+    std::swap(last.training->moments, state_.moments);  // the rest of the state is ours
+    state_.step = last.training->step;
+    last.training = std::move(state_);
+    last.save(folder_.file("last.ckpt"));
+    state_ = std::move(*last.training);
+    state_.moments.clear();
+    if (best_) best_->save(folder_.file("best.ckpt"));
+    best_.reset();
+    save_snapshots(folder_.file("snapshots.bin"), snapshots_.kept());
+    saved_ = Clock::now();
+  }
+  void finish() {
+    snapshots_.finish(trainer_, exact_match_);
+    save();
+  }
+
+  TrainResult result() const {
+    TrainResult r;
+    r.step = trainer_.steps_done();
+    r.seconds = seconds_since(start_);
+    r.best = best_evaluation_;
+    r.best_step = state_.best_step;
+    return r;
+  }
+
+ private:
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+  std::vector<Snapshot> load_snapshots_of(const TrainOptions& options) const {
+    return options.resume ? load_snapshots(folder_.file("snapshots.bin")) : std::vector<Snapshot>{};
+  }
+
+  void resume() {
+    const std::string path = folder_.file("last.ckpt");
+    CheckpointFile last = CheckpointFile::load(path);
+    trainer_.load(last, path);
+    state_ = std::move(*last.training);
+    state_.moments.clear();
+    best_evaluation_ = {state_.best_loss, state_.best_token_accuracy, state_.best_metric};
+  }
+
+  void evaluate(const TrainObserver& observer) {
+    const Evaluation e = trainer_.evaluate();
+    log_->evaluation(trainer_.steps_done(), e.loss, e.token_accuracy, e.exact_match);
+    if (observer.on_evaluation) observer.on_evaluation(trainer_.steps_done(), e);
+    exact_match_ = e.exact_match;
+    // The higher exact match, then the lower loss; what is not a number is never better.
+    const bool first = state_.best_step == 0;
+    const bool better = first ? std::isfinite(e.loss)
+                              : e.exact_match > state_.best_metric ||
+                                    (e.exact_match == state_.best_metric && e.loss < state_.best_loss);
+    if (!better) return;
+    state_.best_metric = e.exact_match;
+    state_.best_loss = e.loss;
+    state_.best_token_accuracy = e.token_accuracy;
+    state_.best_step = trainer_.steps_done();
+    best_evaluation_ = e;
+    best_ = store_model(trainer_.config(), trainer_.task().vocabulary().tokens(), trainer_.model());
+    best_->step = trainer_.steps_done();
+    best_->loss = e.loss;
+    best_->exact_match = e.exact_match;
+    best_->token_accuracy = e.token_accuracy;
+  }
+
+  const RunFolder& folder_;
+  Trainer trainer_;
+  SnapshotSeries snapshots_;
+  std::optional<MetricsLog> log_;
+  TrainingState state_;                 // moments only while saving
+  std::optional<CheckpointFile> best_;  // not yet on disk
+  Evaluation best_evaluation_;
+  double exact_match_ = kUnknown;  // of an evaluation at the present step
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point saved_ = start_;
+};
+
+}  // namespace
+
+TrainResult train(const TrainOptions& options, const RunFolder& folder, const TrainObserver& observer) {
+  Run run(options, folder);
+  bool interrupted = false;
+  while (!run.finished() && !interrupted) {
+    try {
+      run.step(observer);
+    } catch (...) {
+      run.save();  // the state before the step that failed
+      throw;
+    }
+    interrupted = run.result().step == options.stop_at || (observer.interrupted && observer.interrupted());
+  }
+  run.finish();
+  TrainResult result = run.result();
+  result.interrupted = interrupted && !run.finished();
+  return result;
+}
+
+}  // namespace tapehead::inline TAPEHEAD_REAL

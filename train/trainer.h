@@ -1,0 +1,84 @@
+// One training run: from a config and a folder to a model that has learned its task.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "train/checkpoint.h"
+#include "train/measures.h"
+#include "train/run_folder.h"
+#include "train/shards.h"
+
+namespace tapehead::inline TAPEHEAD_REAL {
+
+struct StepReport {
+  std::uint64_t step = 0;  // from 1
+  double loss = 0;         // nats a counted token, of this step's batch before its update
+  double learning_rate = 0;
+  double grad_norm = 0;     // before clipping
+  std::int64_t tokens = 0;  // read by the model: sources and inputs
+};
+
+/// Everything that a step changes. step() is a function of the config and the step's number alone.
+class Trainer {
+ public:
+  /// Throws ConfigError for settings that contradict each other.
+  Trainer(const Config& config, int threads);
+
+  /// Draws the batch of the next step, computes the gradient, clips it, and updates the parameters. Once sizes repeat
+  /// it allocates nothing. Throws Error, and changes no parameter, when the loss or the gradient is not finite.
+  StepReport step();
+  Evaluation evaluate() { return shards_.evaluate(held_out_); }
+  /// The probe's attention and loss as they are now.
+  Snapshot snapshot();
+
+  /// The whole state as a checkpoint; load() makes the next step the one that would have followed.
+  CheckpointFile checkpoint();
+  void load(const CheckpointFile& file, const std::string& path);
+
+  std::uint64_t steps_done() const { return optimizer_.steps(); }
+  const Config& config() const { return config_; }
+  const Task& task() const { return *task_; }
+  Model& model() { return *model_; }
+  const Batch& held_out() const { return held_out_; }  // kHeldOut unseen sequences
+
+  static constexpr std::int64_t kHeldOut = 1000, kProbe = 16;
+
+ private:
+  Config config_;
+  std::unique_ptr<Task> task_;
+  std::unique_ptr<Model> model_;
+  BatchSource data_;
+  Batch held_out_, probe_;
+  Shards shards_;
+  std::vector<NamedParameter> parameters_;
+  AdamW optimizer_;
+};
+
+struct TrainOptions {
+  Config config;
+  bool resume = false;        // go on from the folder's last.ckpt
+  std::uint64_t stop_at = 0;  // save and end after this step, as an interruption would; 0: no
+  int threads = 1;
+};
+
+/// What a caller may watch and decide; none of it changes the result.
+struct TrainObserver {
+  std::function<void(const StepReport&)> on_step;
+  std::function<void(std::uint64_t step, const Evaluation&)> on_evaluation;
+  std::function<bool()> interrupted;  // asked after every step: true saves and ends
+};
+
+struct TrainResult {
+  std::uint64_t step = 0;  // at which training ended
+  double seconds = 0;
+  Evaluation best;  // of best.ckpt
+  std::uint64_t best_step = 0;
+  bool interrupted = false;
+};
+
+/// Trains until train.steps, or until exact match on held-out data reaches train.target. Writes config.toml,
+/// metrics.jsonl, last.ckpt, best.ckpt and snapshots.bin to the folder. When a step fails the state before it is saved.
+TrainResult train(const TrainOptions& options, const RunFolder& folder, const TrainObserver& observer);
+
+}  // namespace tapehead::inline TAPEHEAD_REAL
