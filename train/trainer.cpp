@@ -158,12 +158,11 @@ class Run {
   /// Puts everything on disk.
   void save() {
     CheckpointFile last = trainer_.checkpoint();
-    std::swap(last.training->moments, state_.moments);  // the rest of the state is ours
-    state_.step = last.training->step;
-    last.training = std::move(state_);
-    last.save(folder_.file("last.ckpt"));
-    state_ = std::move(*last.training);
+    state_.step = trainer_.steps_done();
+    state_.moments.swap(last.training->moments);
+    last.training = state_;
     state_.moments.clear();
+    last.save(folder_.file("last.ckpt"));
     if (best_) best_->save(folder_.file("best.ckpt"));
     best_.reset();
     save_snapshots(folder_.file("snapshots.bin"), snapshots_.kept());
