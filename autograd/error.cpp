@@ -14,7 +14,7 @@ std::string error_line(std::string_view where, std::string_view fact, std::strin
   return line;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t kLongest = 60;
   constexpr const char* kHex = "0123456789abcdef";
   std::string out = "'";

@@ -40,7 +40,7 @@ class Copy final : public Task {
                                                " symbols, expected " + std::to_string(length_)));
     for (const std::int32_t id : example.source)
       if (id < 0 || id >= symbols_)
-        throw ConfigError(error_line("copy", "a source consists of symbols alone, not " + quoted(vocabulary_[id])));
+        throw ConfigError(error_line("copy", "a source consists of symbols alone, not " + in_quotes(vocabulary_[id])));
     repeat(example);
   }
 

@@ -99,10 +99,10 @@ class Lookup final : public Task {
     std::array<bool, kMostKeys> seen{};
     for (const std::int32_t id : source) {
       if (id < 0 || id >= keys_ * values_)
-        throw ConfigError(error_line("lookup", "a source consists of pairs alone, not " + quoted(vocabulary_[id]), "",
-                                     "write a key and its value as one token: " + vocabulary_[0]));
+        throw ConfigError(error_line("lookup", "a source consists of pairs alone, not " + in_quotes(vocabulary_[id]),
+                                     "", "write a key and its value as one token: " + vocabulary_[0]));
       bool& key = seen[static_cast<std::size_t>(id / values_)];
-      if (key) throw ConfigError(error_line("lookup", "the key of " + quoted(vocabulary_[id]) + " is given twice"));
+      if (key) throw ConfigError(error_line("lookup", "the key of " + in_quotes(vocabulary_[id]) + " is given twice"));
       key = true;
     }
   }

@@ -17,9 +17,9 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens) : tokens_(std::move(toke
   std::unordered_set<std::string> seen;
   for (const std::string& token : tokens_) {
     if (token.empty() || token.find_first_of(kSpace) != std::string::npos)
-      throw ConfigError(error_line("vocabulary", "token " + quoted(token) + " is empty or holds white space"));
+      throw ConfigError(error_line("vocabulary", "token " + in_quotes(token) + " is empty or holds white space"));
     if (!seen.insert(token).second)
-      throw ConfigError(error_line("vocabulary", "token " + quoted(token) + " is given twice"));
+      throw ConfigError(error_line("vocabulary", "token " + in_quotes(token) + " is given twice"));
   }
 }
 
@@ -30,12 +30,13 @@ std::int32_t Vocabulary::id(const std::string& token) const {
   const std::string close =
       token.size() > 1 ? did_you_mean(token, tokens_.data(), tokens_.data() + tokens_.size()) : "";
   if (!close.empty())
-    throw ConfigError(error_line("vocabulary", "no token " + quoted(token) + ". Did you mean " + quoted(close) + "?"));
+    throw ConfigError(
+        error_line("vocabulary", "no token " + in_quotes(token) + ". Did you mean " + in_quotes(close) + "?"));
   constexpr std::size_t kListed = 24;
   std::string known;
   for (std::size_t i = 0; i < std::min(kListed, tokens_.size()); ++i) known += (i ? " " : "") + tokens_[i];
   if (tokens_.size() > kListed) known += " ... " + tokens_.back();
-  throw ConfigError(error_line("vocabulary", "no token " + quoted(token), "", "the tokens are " + known));
+  throw ConfigError(error_line("vocabulary", "no token " + in_quotes(token), "", "the tokens are " + known));
 }
 
 std::vector<std::int32_t> Vocabulary::encode(const std::string& text) const {
@@ -94,10 +95,11 @@ std::unique_ptr<Task> make_task(const std::string& name, const std::vector<TaskK
   }
   const std::string close = did_you_mean(name, names.data(), names.data() + names.size());
   if (!close.empty())
-    throw ConfigError(error_line("task", "unknown task " + quoted(name) + ". Did you mean " + quoted(close) + "?"));
+    throw ConfigError(
+        error_line("task", "unknown task " + in_quotes(name) + ". Did you mean " + in_quotes(close) + "?"));
   std::string known;
   for (const std::string& entry : names) known += (known.empty() ? "" : ", ") + entry;
-  throw ConfigError(error_line("task", "unknown task " + quoted(name), "", "the tasks are " + known));
+  throw ConfigError(error_line("task", "unknown task " + in_quotes(name), "", "the tasks are " + known));
 }
 
 std::vector<TaskKnob> with_settings(const std::string& task, std::vector<TaskKnob> knobs,
@@ -109,8 +111,8 @@ std::vector<TaskKnob> with_settings(const std::string& task, std::vector<TaskKno
     const auto at = std::find(names.begin(), names.end(), setting.name) - names.begin();
     if (at == static_cast<std::ptrdiff_t>(names.size())) {
       const std::string close = did_you_mean(setting.name, names.data(), names.data() + names.size());
-      problems += error_line(task, "unknown setting " + quoted("data." + setting.name) +
-                                       (close.empty() ? "" : ". Did you mean " + quoted("data." + close) + "?")) +
+      problems += error_line(task, "unknown setting " + in_quotes("data." + setting.name) +
+                                       (close.empty() ? "" : ". Did you mean " + in_quotes("data." + close) + "?")) +
                   '\n';
       continue;
     }
