@@ -14,6 +14,20 @@ std::string error_line(std::string_view where, std::string_view fact, std::strin
   return line;
 }
 
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  constexpr const char* kHex = "0123456789abcdef";
+  std::string out = "'";
+  for (const char character : text.substr(0, kLongest)) {
+    const auto byte = static_cast<unsigned char>(character);
+    if (byte >= 0x20 && byte < 0x7f)
+      out += character;
+    else
+      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+  }
+  return out + (text.size() > kLongest ? "...'" : "'");
+}
+
 namespace {
 
 // Optimal string alignment distance: insert, delete, replace, or swap two neighbours.

@@ -31,6 +31,9 @@ struct FileError : Error {
 std::string error_line(std::string_view where, std::string_view fact, std::string_view scope = {},
                        std::string_view hint = {});
 
+/// 'text' for a message: bytes that are not printable ASCII as \xNN, cut after 60 characters, so that a line stays one.
+std::string in_quotes(std::string_view text);
+
 /// The candidate closest to `word` by edit distance, or "" when none is close enough to be a slip of the hand.
 std::string did_you_mean(std::string_view word, const std::string* begin, const std::string* end);
 

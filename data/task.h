@@ -17,7 +17,8 @@ namespace tapehead {
 class Vocabulary {
  public:
   Vocabulary() = default;
-  explicit Vocabulary(std::vector<std::string> tokens);  // throws ConfigError for a name given twice or empty
+  /// Throws ConfigError for a name that is empty, holds white space or is given twice.
+  explicit Vocabulary(std::vector<std::string> tokens);
   std::int32_t size() const { return static_cast<std::int32_t>(tokens_.size()); }
   const std::string& operator[](std::int32_t id) const { return tokens_.at(static_cast<std::size_t>(id)); }
   const std::vector<std::string>& tokens() const { return tokens_; }
@@ -25,6 +26,7 @@ class Vocabulary {
   std::int32_t id(const std::string& token) const;
   /// Ids of tokens separated by white space.
   std::vector<std::int32_t> encode(const std::string& text) const;
+  /// Tokens separated by a space.
   std::string decode(const std::vector<std::int32_t>& ids) const;
 
  private:
@@ -40,8 +42,9 @@ struct Example {
 /// A task's settings, from the [data] table of a config: `data.length = 10`.
 struct TaskKnob {
   std::string name;
-  std::int64_t value, minimum, maximum;
+  std::int64_t value = 0, minimum = 0, maximum = 0;
   std::string help;
+  bool operator==(const TaskKnob&) const = default;
 };
 
 class Task {
@@ -54,24 +57,29 @@ class Task {
   virtual std::vector<TaskKnob> knobs() const = 0;
   virtual std::int64_t source_length() const = 0;
   virtual std::int64_t target_length() const = 0;
+  /// True when the source alone decides every target token, one for each of its own: then an encoder can learn it.
+  virtual bool aligned() const = 0;
   /// Any sequence of the task, into a reused example.
   virtual void draw(rng::Generator& random, Example& example) const = 0;
   /// The target and its links for a source that a user typed; throws ConfigError when the rule does not apply.
   virtual void answer(Example& example) const = 0;
 };
 
-/// True for the tenth of all sources that no training batch contains: their hash (FNV-1a, 64 bits) is 0 mod 10.
+/// True for the tenth of all sources that no training batch contains: their hash is 0 mod 10. The hash is FNV-1a
+/// (64 bits, Fowler, Noll and Vo) over the ids as little-endian 32-bit words.
 bool held_out(const std::vector<std::int32_t>& source);
-/// Draws until the example is held out, or until it is not.
+/// Draws until the example is held out, or until it is not. Throws ConfigError when the task seems to have none such.
 void draw_split(const Task& task, bool want_held_out, rng::Generator& random, Example& example);
 
 struct TaskEntry {
   std::string name;
-  std::unique_ptr<Task> (*make)(const std::vector<TaskKnob>& settings);  // throws ConfigError for a knob out of range
+  std::unique_ptr<Task> (*make)(const std::vector<TaskKnob>& settings);
 };
 /// Every built-in task. A new one is a file and a line here.
 const std::vector<TaskEntry>& tasks();
-/// Throws ConfigError with a suggestion for an unknown name or knob.
+/// Only name and value of a setting count; what is not set keeps its default. Throws ConfigError with one line a
+/// problem: an unknown name or knob (with a suggestion), a value out of range, knobs that contradict each other or
+/// leave nothing to train on or to hold out.
 std::unique_ptr<Task> make_task(const std::string& name, const std::vector<TaskKnob>& settings = {});
 
 }  // namespace tapehead

@@ -17,6 +17,7 @@ struct StoredTensor {
   std::string name;  // "blocks.0.attn.q.weight"
   std::vector<std::int64_t> shape;
   std::vector<std::uint8_t> bytes;  // little-endian IEEE 754, row-major, of the file's `width`
+  bool operator==(const StoredTensor&) const = default;
 };
 
 struct TrainingState {
@@ -27,7 +28,7 @@ struct TrainingState {
 };
 
 struct CheckpointFile {
-  Config config;
+  Config config;  // loaded, model.vocabulary is the number of tokens
   std::vector<std::string> vocabulary;
   std::uint8_t width = 4;  // bytes of a number: 4 float, 8 double
   std::vector<StoredTensor> parameters;
@@ -36,10 +37,19 @@ struct CheckpointFile {
          token_accuracy = 0;  // on held-out data at that step; NaN before the first evaluation
   std::optional<TrainingState> training;
 
-  /// Writes beside `path`, syncs, and renames over it: a crash leaves the old file or the new one. Throws FileError.
+  /// Writes beside `path`, syncs, and renames over it: a crash leaves the old file or the new one. Throws FileError,
+  /// also for contents that load would refuse.
   void save(const std::string& path) const;
   /// Throws FileError naming the file and what is wrong: missing, foreign, truncated, damaged, too new.
   static CheckpointFile load(const std::string& path);
 };
+
+struct NamedShape {
+  std::string name;
+  std::vector<std::int64_t> shape;
+};
+/// What keeps the tensors of a file from filling a model, or "" when names and shapes are the same, in any order:
+/// "missing blocks.4.norm1.weight; unexpected pos.weight; head.weight is [65, 128], expected [65, 256]".
+std::string differences(const std::vector<NamedShape>& expected, const std::vector<StoredTensor>& found);
 
 }  // namespace tapehead

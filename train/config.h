@@ -1,11 +1,13 @@
 // One run's settings: the [model], [train] and [data] tables of a TOML file, and --set key=value on top of it.
+//
+// One table in config.cpp drives all of it: names, defaults, ranges, TOML, and docs/config.md.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "data/task.h"
+#include "data/batch.h"
 #include "nn/config.h"
 
 namespace tapehead {
@@ -31,16 +33,30 @@ struct Config {
   ModelConfig model;
   TrainConfig train;
   std::vector<TaskKnob> data;
+  bool operator==(const Config&) const = default;
 
   /// The task's defaults. Throws ConfigError for an unknown task, with a suggestion.
   static Config defaults(const std::string& task);
   /// "model.heads=2". Throws ConfigError for an unknown key (with a suggestion), a value of the wrong type or range.
   void set(const std::string& assignment);
-  /// Reads a TOML file over the present values; collects every problem, one line each.
+  /// Reads a TOML file over the present values. A config without a task takes the file's, or throws. Throws ConfigError
+  /// with every problem, one line each, and then changes nothing; FileError when there is no such file.
   void read_toml(const std::string& path);
+  /// The same for TOML already in memory; `name` stands in messages.
+  void parse_toml(const std::string& text, const std::string& name);
+  /// Every setting but the vocabulary's size, which follows from the task; read_toml gives back the same config.
   std::string to_toml() const;
-  /// Throws ConfigError listing every contradiction, one line each ("width 64 is not divisible by 5 heads").
+  /// Throws ConfigError listing every value out of range and every contradiction, one line each.
   void check() const;
+  /// The model with its vocabulary, and its context where that was left to the task.
+  ModelConfig model_for(const Task& task) const;
 };
+
+Layout layout_of(ModelKind kind);
+/// "decoder", "encoder" or "encoder-decoder", as in a config.
+const std::string& name_of(ModelKind kind);
+
+/// The page docs/config.md: every key with type, default, range and meaning.
+std::string config_reference();
 
 }  // namespace tapehead

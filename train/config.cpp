@@ -1,0 +1,106 @@
+#include "train/config.h"
+
+#include "autograd/error.h"
+#include "train/config_keys.h"
+
+namespace tapehead {
+
+Config Config::defaults(const std::string& task) {
+  Config config;
+  config.task = task;
+  config.data = make_task(task)->knobs();
+  return config;
+}
+
+void Config::set(const std::string& assignment) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string::npos)
+    throw ConfigError(error_line("config", "expected key=value, not " + in_quotes(assignment)));
+  const std::string name = assignment.substr(0, equals), value = assignment.substr(equals + 1);
+  const std::vector<ConfigKey> keys = config_keys(*this);
+  const ConfigKey* key = find_key(keys, name);
+  if (!key) throw ConfigError(error_line("config", unknown_key(keys, name)));
+  const std::string problem = key->assign_text(value);
+  if (!problem.empty()) throw ConfigError(error_line("config", problem));
+}
+
+namespace {
+
+class Problems {
+ public:
+  void add(const std::string& fact, const std::string& hint = {}) { add_lines(error_line("config", fact, "", hint)); }
+  void add_lines(const std::string& lines) { lines_ += (lines_.empty() ? "" : "\n") + lines; }
+  void throw_if_any() const {
+    if (!lines_.empty()) throw ConfigError(lines_);
+  }
+
+ private:
+  std::string lines_;
+};
+
+void check_model(const ModelConfig& model, Problems& problems) {
+  const std::string width = "model.width " + std::to_string(model.width);
+  const std::string heads = "model.heads " + std::to_string(model.heads);
+  if (model.width < 1 || model.heads < 1) return;  // reported as out of range
+  if (model.heads > model.width)
+    problems.add(heads + " is more than " + width, "a head needs at least one channel");
+  else if (model.width % model.heads != 0)
+    problems.add(width + " is not divisible by " + heads, "heads share the width equally");
+}
+
+void check_task(const Config& config, Problems& problems) {
+  std::unique_ptr<Task> task;
+  try {
+    task = make_task(config.task, config.data);
+  } catch (const ConfigError& error) {
+    problems.add_lines(error.what());
+    return;
+  }
+  const Layout layout = layout_of(config.model.kind);
+  if (layout == Layout::aligned && !task->aligned())
+    problems.add("model.kind is encoder, which cannot learn " + config.task +
+                     ": its source does not decide a target token for each of its own",
+                 "set model.kind to decoder or encoder-decoder");
+  const std::int64_t needed = longest_sequence(*task, layout);
+  if (config.model.context > 0 && config.model.context < needed)
+    problems.add("model.context " + std::to_string(config.model.context) + " is too short for " + config.task +
+                     ", which needs " + std::to_string(needed),
+                 "0 takes what the task needs");
+}
+
+}  // namespace
+
+void Config::check() const {
+  Problems problems;
+  Config copy = *this;  // keys point into a config that may be written to
+  copy.data.clear();    // the task checks its own
+  for (const ConfigKey& key : config_keys(copy))
+    if (const std::string problem = key.problem(); !problem.empty()) problems.add(problem);
+  check_model(model, problems);
+  if (train.min_learning_rate > train.learning_rate)
+    problems.add("train.min_learning_rate " + number_text(train.min_learning_rate) + " is above train.learning_rate " +
+                 number_text(train.learning_rate));
+  check_task(*this, problems);
+  problems.throw_if_any();
+}
+
+ModelConfig Config::model_for(const Task& made) const {
+  ModelConfig complete = model;
+  complete.vocabulary = made.vocabulary().size();
+  if (complete.context == 0) complete.context = longest_sequence(made, layout_of(model.kind));
+  return complete;
+}
+
+Layout layout_of(ModelKind kind) {
+  switch (kind) {
+    case ModelKind::decoder:
+      return Layout::joined;
+    case ModelKind::encoder:
+      return Layout::aligned;
+    case ModelKind::encoder_decoder:
+      break;
+  }
+  return Layout::split;
+}
+
+}  // namespace tapehead

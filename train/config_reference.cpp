@@ -1,0 +1,37 @@
+// docs/config.md, written from the table of settings.
+#include "train/config_keys.h"
+
+namespace tapehead {
+
+namespace {
+
+std::string row(const ConfigKey& key) {
+  const bool number = !key.is_choice() && !std::holds_alternative<bool*>(key.target);
+  std::string text = "| `" + key.name + "` | " + key.text() + " | ";
+  text += number ? key.type().substr(2) + " in " + key.range.text() : key.type();
+  return text + " | " + key.unit + " | " + key.help + " |\n";
+}
+
+constexpr const char* kHead = "| key | default | value | unit | meaning |\n|---|---|---|---|---|\n";
+
+}  // namespace
+
+std::string config_reference() {
+  std::string text =
+      "# Settings\n\n"
+      "Written from `train/config_keys.cpp`; a test compares it. `--set model.heads=2` on the command line, or a TOML\n"
+      "file for `--config`: `task` and `seed` at its top, then the tables `[model]`, `[train]` and `[data]`. A run's\n"
+      "`config.toml` is such a file. A bracket includes its end of a range, a parenthesis leaves it out.\n\n";
+  Config config;
+  text += kHead;
+  for (const ConfigKey& key : config_keys(config)) text += row(key);
+  for (const TaskEntry& entry : tasks()) {
+    Config of_task = Config::defaults(entry.name);
+    text += "\n## " + entry.name + "\n\n" + kHead;
+    for (const ConfigKey& key : config_keys(of_task))
+      if (key.name.starts_with("data.")) text += row(key);
+  }
+  return text;
+}
+
+}  // namespace tapehead
