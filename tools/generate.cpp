@@ -1,0 +1,66 @@
+// tapehead generate: a model continues a prompt, the most likely token at a time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/error.h"
+#include "nn/generate.h"
+#include "tools/command.h"
+#include "tools/session.h"
+
+namespace tapehead::inline TAPEHEAD_REAL {
+
+namespace {
+
+struct GenerateOptions {
+  std::string model, prompt;
+  std::int64_t tokens = 0;  // 0: as far as the task gives answers
+  int threads = 1;
+};
+
+// How many target tokens from `done` on are the model's to say: up to the next one that does not count in the loss
+// (a key of lookup is asked, not answered).
+std::int64_t answers_from(const Task& task, std::size_t done) {
+  Example example;
+  rng::Generator random(rng::Stream(1, rng::Purpose::evaluation_data));
+  task.draw(random, example);
+  const auto begin = example.link.begin() + static_cast<std::ptrdiff_t>(std::min(done, example.link.size()));
+  return std::find(begin, example.link.end(), -1) - begin;
+}
+
+void run_generate(const GenerateOptions& options, Command& command) {
+  const Session session = Session::open(options.model);
+  const Task& task = *session.task;
+  if (session.layout() == Layout::aligned)
+    throw ConfigError(error_line("generate", session.path + " is an encoder, which continues nothing", {},
+                                 "tapehead inspect shows what it does with an input"));
+  const Prompt prompt = read_prompt(task, options.prompt);
+  const std::int64_t count = options.tokens ? options.tokens : answers_from(task, prompt.target.size());
+  if (count == 0)
+    throw ConfigError(error_line("generate", "after this prompt " + task.name() + " asks and does not answer", {},
+                                 "end the prompt with a question, or give --tokens"));
+  std::vector<std::int32_t> source, ids;
+  (session.layout() == Layout::split ? source : ids) = prompt.source;
+  ids.push_back(task.separator());
+  ids.insert(ids.end(), prompt.target.begin(), prompt.target.end());
+  command.start();
+  const std::vector<std::int32_t> said = generate_greedy(*session.model, ids, source, count);
+  command.say(fmt::format("{}\n", session.vocabulary().decode(said)));
+  command.answer({{"prompt", options.prompt}, {"text", session.vocabulary().decode(said)}});
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, Command& command) {
+  auto options = std::make_shared<GenerateOptions>();
+  app.add_option("model", options->model, "a run folder or a checkpoint")->required()->type_name("RUN|CKPT");
+  app.add_option("--prompt", options->prompt, "tokens separated by spaces: 'source', or 'source | target so far'")
+      ->required();
+  app.add_option("--tokens", options->tokens, "how many to add; as many as the task answers unless given")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000}));
+  add_threads_option(app, options->threads);
+  app.callback([options, &command] { run_generate(*options, command); });
+}
+
+}  // namespace tapehead::inline TAPEHEAD_REAL

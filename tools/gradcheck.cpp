@@ -1,0 +1,90 @@
+// tapehead gradcheck: every op, or the whole of a model and its loss, against differences. Always in double.
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "autograd/gradcheck_ops.h"
+#include "tools/command.h"
+#include "train/shards.h"
+
+namespace tapehead::inline TAPEHEAD_REAL {
+
+namespace {
+
+struct GradcheckOptions {
+  std::string task;
+  std::vector<std::string> set;
+  std::uint64_t seed = 1;
+};
+
+nlohmann::ordered_json report(const std::string& name, const GradcheckResult& result, double tolerance,
+                              Command& command) {
+  command.say(fmt::format("{:<34} {}  error {:.1e}, at most {:.0e} allowed\n", name,
+                          result.passed ? "passed" : "FAILED", result.error, tolerance));
+  if (!result.passed) {
+    command.exit_code = 1;
+    fmt::print(stderr, "{}\n", result.message);
+  }
+  return {{"name", name}, {"passed", result.passed}, {"error", json_number(result.error)}};
+}
+
+nlohmann::ordered_json check_ops(const GradcheckOptions& options, Command& command) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  Gradcheck gradcheck_options;
+  gradcheck_options.seed = options.seed;
+  for (const OpCheck& check : op_checks())
+    all.push_back(report(check.name(), gradcheck(check, gradcheck_options), gradcheck_options.tolerance, command));
+  return all;
+}
+
+// The loss of two training sequences as a function of every parameter of the model.
+nlohmann::ordered_json check_model(const Config& config, Command& command) {
+  constexpr std::int64_t kSequences = 2;
+  const std::unique_ptr<Task> task = make_task(config.task, config.data);
+  Model model(config.model_for(*task), config.seed);
+  // Trained weights are of order one; at their small first values some gradients would drown in rounding.
+  for (const NamedParameter& p : unique_parameters(model.net))
+    if (p.parameter.shape.rank() >= 2)
+      for (Real& x : model.parameters.value(p.parameter)) x *= static_cast<Real>(0.2 / config.model.init_std);
+  BatchSource data(*task, layout_of(config.model.kind), kSequences, config.seed);
+  const Batch batch = data.training(1);
+  std::vector<std::pair<std::string, Parameter>> names;
+  for (const NamedParameter& p : unique_parameters(model.net)) names.emplace_back(p.name, p.parameter);
+  const auto loss = [&](Tape& tape) {
+    return record_loss(tape, record_logits(tape, model.net, batch, 0, kSequences), batch, 0, kSequences,
+                       static_cast<Real>(config.train.label_smoothing));
+  };
+  Gradcheck options;
+  options.tolerance = 1e-6;
+  options.seed = config.seed;
+  const std::string name = fmt::format("{} ({}), {} parameters", config.task, name_of(config.model.kind),
+                                       grouped(parameter_count(model.net)));
+  return nlohmann::ordered_json::array(
+      {report(name, gradcheck(name, loss, model.parameters, names, options), options.tolerance, command)});
+}
+
+void run_gradcheck(const GradcheckOptions& options, Command& command) {
+  std::optional<Config> config;
+  if (!options.task.empty()) {
+    config = Config::defaults(options.task);
+    config->seed = options.seed;
+    for (const std::string& assignment : options.set) config->set(assignment);
+    config->check();
+  }
+  command.start();
+  const nlohmann::ordered_json checks = config ? check_model(*config, command) : check_ops(options, command);
+  command.answer({{"passed", command.exit_code == 0}, {"checks", checks}});
+}
+
+}  // namespace
+
+void add_gradcheck(CLI::App& app, Command& command) {
+  auto options = std::make_shared<GradcheckOptions>();
+  app.add_option("task", options->task, "check the whole of this task's model and loss; every op unless given")
+      ->type_name("TASK");
+  app.add_option("--set", options->set, "a setting of the model, as for train")->type_name("KEY=VALUE");
+  app.add_option("--seed", options->seed, "of values and directions")->capture_default_str();
+  app.callback([options, &command] { run_gradcheck(*options, command); });
+}
+
+}  // namespace tapehead::inline TAPEHEAD_REAL

@@ -1,0 +1,45 @@
+// tapehead info: what a checkpoint holds.
+#include <fmt/format.h>
+
+#include "tools/command.h"
+#include "tools/session.h"
+
+namespace tapehead::inline TAPEHEAD_REAL {
+
+namespace {
+
+void run_info(const std::string& path, bool config, Command& command) {
+  const Session session = Session::open(path);
+  const CheckpointFile& file = session.file;
+  const std::string state = file.training ? "yes: training can go on from it" : "no";
+  command.say(fmt::format("{}\n{}\n\nprecision         {}\noptimizer state   {}\n", session.path, session.describe(),
+                          file.width == 8 ? "double" : "float", state));
+  if (file.loss == file.loss)
+    command.say(fmt::format("held-out figures  exact match {}, token accuracy {}, loss {:.4f} nats a token\n",
+                            percent(file.exact_match), percent(file.token_accuracy), file.loss));
+  command.say("\n" + summary(*session.model));
+  if (config) command.say("\n" + file.config.to_toml());
+  command.answer({{"task", session.task->name()},
+                  {"kind", name_of(file.config.model.kind)},
+                  {"step", file.step},
+                  {"seed", file.config.seed},
+                  {"parameters", parameter_count(session.model->net)},
+                  {"precision", file.width == 8 ? "double" : "float"},
+                  {"training_state", file.training.has_value()},
+                  {"loss", json_number(file.loss)},
+                  {"exact_match", json_number(file.exact_match)},
+                  {"token_accuracy", json_number(file.token_accuracy)},
+                  {"vocabulary", session.vocabulary().size()}});
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, Command& command) {
+  auto path = std::make_shared<std::string>();
+  auto config = std::make_shared<bool>(false);
+  app.add_option("model", *path, "a run folder or a checkpoint")->required()->type_name("RUN|CKPT");
+  app.add_flag("--config", *config, "also print its config, as TOML");
+  app.callback([=, &command] { run_info(*path, *config, command); });
+}
+
+}  // namespace tapehead::inline TAPEHEAD_REAL

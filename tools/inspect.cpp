@@ -1,0 +1,140 @@
+// tapehead inspect: what a model's heads look at, drawn in the terminal.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "autograd/error.h"
+#include "tools/command.h"
+#include "tools/inspect/heatmap.h"
+#include "tools/session.h"
+#include "train/measures.h"
+
+namespace tapehead::inline TAPEHEAD_REAL {
+
+namespace {
+
+struct InspectOptions {
+  std::string model, input, kind;
+  int layer = -1, head = -1;
+  std::int64_t sequences = 100;
+  int threads = 1;
+};
+
+// The user's own sequence, or the first unseen one.
+Batch chosen_sequence(const Session& session, const std::string& input) {
+  if (input.empty()) return session.held_out(1, session.file.config.seed);
+  const Prompt prompt = read_prompt(*session.task, input);
+  std::vector<Example> examples(1);
+  examples[0].source = prompt.source;
+  session.task->answer(examples[0]);
+  if (!prompt.target.empty() && prompt.target != examples[0].target) {
+    examples[0].target = prompt.target;  // the user's own target: which source it is read from is unknown
+    examples[0].link.assign(prompt.target.size(), -1);
+  }
+  Batch batch;
+  lay_out(*session.task, examples, session.layout(), batch);
+  return batch;
+}
+
+const HeadMeasure* best_of(const std::vector<HeadMeasure>& heads) {
+  const HeadMeasure* best = nullptr;
+  for (const HeadMeasure& head : heads)
+    if (!std::isnan(head.pattern_match) && (!best || head.pattern_match > best->pattern_match)) best = &head;
+  return best;
+}
+
+// The head to draw large: as asked for, else the one that matches the rule best.
+const AttentionMap& chosen_head(const std::vector<AttentionMap>& maps, const std::vector<HeadMeasure>& heads,
+                                const InspectOptions& options) {
+  if (options.layer < 0 && options.head < 0 && options.kind.empty())
+    if (const HeadMeasure* best = best_of(heads))
+      for (const AttentionMap& map : maps)
+        if (map.kind == best->kind && map.layer == best->layer && map.head == best->head) return map;
+  std::string known;
+  for (const AttentionMap& map : maps) {
+    const bool fits = (options.layer < 0 || map.layer == options.layer) &&
+                      (options.head < 0 || map.head == options.head) &&
+                      (options.kind.empty() || map.kind == options.kind);
+    if (fits) return map;
+    const std::string name = fmt::format("{} --layer {} --head {}", map.kind, map.layer, map.head);
+    known = known.empty() ? name : known.substr(0, known.find(" to ")) + " to " + name;
+  }
+  throw ConfigError(
+      error_line("inspect",
+                 fmt::format("there is no {}head {} in layer {}", options.kind.empty() ? "" : options.kind + " ",
+                             std::max(options.head, 0), std::max(options.layer, 0)),
+                 {}, "heads are " + known));
+}
+
+nlohmann::ordered_json heads_json(const std::vector<HeadMeasure>& heads) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const HeadMeasure& h : heads)
+    list.push_back(
+        {{"kind", h.kind}, {"layer", h.layer}, {"head", h.head}, {"pattern_match", json_number(h.pattern_match)}});
+  return list;
+}
+
+// First, middle and last snapshot of a run; empty when `model` is not a run folder that has some.
+std::vector<Snapshot> three_moments(const std::string& model) {
+  const std::string path = model + "/snapshots.bin";
+  if (!std::filesystem::exists(path)) return {};
+  std::vector<Snapshot> all = load_snapshots(path);
+  if (all.size() < 3) return all;
+  const auto middle = std::min_element(all.begin() + 1, all.end() - 1, [&](const Snapshot& a, const Snapshot& b) {
+    const auto distance = [&](const Snapshot& s) {
+      return std::abs(2 * static_cast<double>(s.step) - static_cast<double>(all.back().step));
+    };
+    return distance(a) < distance(b);
+  });
+  return {all.front(), *middle, all.back()};
+}
+
+void run_inspect(const InspectOptions& options, const std::string& line, Command& command) {
+  Session session = Session::open(options.model);
+  const Batch sequence = chosen_sequence(session, options.input);
+  const std::vector<Snapshot> moments = options.input.empty() ? three_moments(options.model) : std::vector<Snapshot>{};
+  const Batch batch = session.held_out(options.sequences, session.file.config.seed);
+  const std::vector<HeadMeasure> heads = measure_heads(*session.model, batch);
+  const std::vector<AttentionMap> maps = attention_maps(*session.model, sequence, 0, session.vocabulary().tokens());
+  const AttentionMap& large = chosen_head(maps, heads, options);
+  command.start();
+
+  Figure figure{detect_terminal(STDOUT_FILENO), line, session.describe()};
+  const bool one = options.layer >= 0 || options.head >= 0;
+  if (!one) command.say(draw_overview(maps, figure) + "\n");
+  command.say(draw_head(large, figure) + "\n");
+  if (!one && moments.size() > 1)
+    command.say(draw_filmstrip(moments, large.kind, large.layer, large.head, figure) + "\n");
+  command.answer({{"task", session.task->name()},
+                  {"step", session.file.step},
+                  {"sequences", options.sequences},
+                  {"heads", heads_json(heads)}});
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Command& command) {
+  auto options = std::make_shared<InspectOptions>();
+  app.add_option("model", options->model, "a run folder or a checkpoint")->required()->type_name("RUN|CKPT");
+  app.add_option("--input", options->input, "your own sequence: 'source', or 'source | target'");
+  app.add_option("--layer", options->layer, "draw a head of this layer alone, from 0")->check(CLI::NonNegativeNumber);
+  app.add_option("--head", options->head, "draw this head alone, from 0")->check(CLI::NonNegativeNumber);
+  app.add_option("--kind", options->kind, "self-attention or cross-attention")
+      ->check(CLI::IsMember({"decoder", "encoder", "cross"}));
+  app.add_option("--sequences", options->sequences, "unseen sequences to measure pattern_match over")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000}))
+      ->capture_default_str();
+  app.callback([options, &command] {
+    std::string line = "tapehead inspect " + options->model;
+    if (!options->input.empty()) line += " --input '" + options->input + "'";
+    if (!options->kind.empty()) line += " --kind " + options->kind;
+    if (options->layer >= 0) line += fmt::format(" --layer {}", options->layer);
+    if (options->head >= 0) line += fmt::format(" --head {}", options->head);
+    run_inspect(*options, line, command);
+  });
+}
+
+}  // namespace tapehead::inline TAPEHEAD_REAL

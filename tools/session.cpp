@@ -1,0 +1,45 @@
+#include "tools/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "autograd/error.h"
+#include "tools/command.h"
+#include "train/run_folder.h"
+
+namespace tapehead::inline TAPEHEAD_REAL {
+
+Session Session::open(const std::string& run_or_checkpoint) {
+  Session s;
+  s.path = checkpoint_of(run_or_checkpoint);
+  s.file = CheckpointFile::load(s.path);
+  s.task = make_task(s.file.config.task, s.file.config.data);
+  s.model = std::make_unique<Model>(load_model(s.file, s.file.config.model_for(*s.task), s.path));
+  return s;
+}
+
+Batch Session::held_out(std::int64_t count, std::uint64_t seed) const {
+  return BatchSource(*task, layout(), 1, seed).held_out(count, seed);
+}
+
+std::string Session::describe() const {
+  const ModelConfig& m = model->config;
+  return fmt::format("{}, {} of {} x {} heads, width {}, {} parameters, step {}", task->name(), name_of(m.kind),
+                     m.layers == 1 ? "1 layer" : fmt::format("{} layers", m.layers), m.heads, m.width,
+                     grouped(parameter_count(model->net)), file.step);
+}
+
+Prompt read_prompt(const Task& task, const std::string& text) {
+  const std::vector<std::int32_t> ids = task.vocabulary().encode(text);
+  const auto bar = std::find(ids.begin(), ids.end(), task.separator());
+  Prompt prompt{{ids.begin(), bar}, {}};
+  if (bar == ids.end()) return prompt;
+  prompt.target.assign(bar + 1, ids.end());
+  if (std::find(bar + 1, ids.end(), task.separator()) != ids.end())
+    throw ConfigError(error_line("prompt", "the separator '" + task.vocabulary()[task.separator()] + "' stands twice",
+                                 {}, "write it once, between source and target"));
+  return prompt;
+}
+
+}  // namespace tapehead::inline TAPEHEAD_REAL
