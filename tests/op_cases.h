@@ -200,7 +200,8 @@ Reference attention_by(double scale, Visible visible) {
   return [=](const Arrays& x) {
     const Index T = x[0].shape[-2], S = x[1].shape[-2];
     const double factor = scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(x[0].shape[-1]));
-    return reference::attention(x, factor, [&](const Position& at) { return visible(at[at.size() - 2], at.back(), S - T); });
+    return reference::attention(x, factor,
+                                [&](const Position& at) { return visible(at[at.size() - 2], at.back(), S - T); });
   };
 }
 
