@@ -14,9 +14,9 @@
 namespace tapehead::inline TAPEHEAD_REAL {
 
 struct Attention {
-  Mask mask;
-  std::optional<Real> scale;  // 1 / sqrt(D) unless given
-  Real temperature = 1;       // > 0; divides the scores: lower sharpens, higher flattens
+  Mask mask = {};
+  std::optional<Real> scale = {};  // 1 / sqrt(D) unless given
+  Real temperature = 1;            // > 0; divides the scores: lower sharpens, higher flattens
   bool keep_weights = false;  // also fill the node "attention.weights" [..., T, S], without changing any other result
 };
 

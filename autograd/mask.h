@@ -8,7 +8,7 @@ namespace tapehead::inline TAPEHEAD_REAL {
 /// A source is visible when every part allows it.
 struct Mask {
   bool causal = false;  // query t sees sources up to t + S - T: aligned to the end, as in decoding. T > S is refused
-  Bools allowed;        // broadcasts to [..., T, S]; empty: all visible
+  Bools allowed = {};   // broadcasts to [..., T, S]; empty: all visible
 };
 
 /// A mask laid out against weights [..., T, S], for kernels. `item` counts the leading axes in row-major order.

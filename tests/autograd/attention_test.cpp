@@ -1,0 +1,206 @@
+// Fused attention against a three-loop reference and against its composed twin: masks, batches, sizes beyond a panel.
+#include "autograd/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "autograd/error.h"
+#include "autograd/rng.h"
+#include "tests/evaluate.h"
+#include "tests/messages.h"
+
+namespace tapehead::test {
+namespace {
+
+using In = std::span<const Tensor>;
+constexpr Real kNaN = std::numeric_limits<Real>::quiet_NaN();
+
+Array random_array(const Shape& shape, rng::Generator& random) {
+  Array x(shape);
+  for (double& value : x.data) value = static_cast<double>(static_cast<Real>(random.normal()));
+  return x;
+}
+
+/// Flags in a form that both a tape and the reference can read.
+struct Flags {
+  Shape shape;
+  std::unique_ptr<bool[]> data;
+
+  explicit Flags(const Shape& s) : shape(s), data(new bool[static_cast<std::size_t>(s.numel()) + 1]) {}
+  bool& operator[](Index i) { return data[static_cast<std::size_t>(i)]; }
+  bool at(const Position& p) const { return data[static_cast<std::size_t>(element(shape, p))]; }
+  Bools on(Tape& tape) const { return tape.bools(shape, {data.get(), static_cast<std::size_t>(shape.numel())}); }
+};
+
+/// About half true; each query sees the first source.
+Flags random_flags(const Shape& shape, rng::Generator& random) {
+  Flags flags(shape);
+  for (Index i = 0; i < shape.numel(); ++i) flags[i] = i % shape[-1] == 0 || random.below(2) == 1;
+  return flags;
+}
+
+void compare(const Arrays& x, const Flags* flags, bool causal) {
+  const Index ahead = x[1].shape[-2] - x[0].shape[-2];
+  const Reference naive = [&](const Arrays& a) {
+    return reference::attention(a, 1 / std::sqrt(static_cast<double>(a[0].shape[-1])), [&](const Position& at) {
+      return (!causal || at.back() <= at[at.size() - 2] + ahead) && (!flags || flags->at(at));
+    });
+  };
+  const auto options = [&](Tape& tape) {
+    return Attention{.mask = {.causal = causal, .allowed = flags ? flags->on(tape) : Bools{}}};
+  };
+  const auto fused = [&](Tape& tape, In in) { return attention(in[0], in[1], in[2], options(tape)); };
+  const auto twin = [&](Tape& tape, In in) { return composed::attention(in[0], in[1], in[2], options(tape)); };
+  for (const Layout layout : {Layout::packed, Layout::strided}) {
+    const Outcome a = evaluate(fused, x, layout), b = evaluate(twin, x, layout);
+    expect_near({a.y}, {naive(x)}, kValueTolerance, "y");
+    expect_near(a.grads, slopes(naive, x, a.seed), kGradTolerance, "gradient of input");
+    expect_near({a.y}, {b.y}, kValueTolerance, "composed y");
+    expect_near(a.grads, b.grads, kDouble ? 1e-12 : 1e-4, "composed gradient of input");
+  }
+}
+
+TEST(Attention, EqualsThreeLoopsForEveryMixOfSmallSizes) {  // F07
+  rng::Generator random(rng::Stream(3, rng::Purpose::check));
+  const Index sizes[] = {1, 2, 3};
+  for (const Index B : sizes)
+    for (const Index H : sizes)
+      for (const Index T : sizes)
+        for (const Index S : sizes) {
+          SCOPED_TRACE("B, H, T, S = " + Shape({B, H, T, S}).str());
+          const Arrays x{random_array({B, H, T, 2}, random), random_array({B, H, S, 2}, random),
+                         random_array({B, H, S, 2}, random)};
+          const Flags padding = random_flags({B, 1, 1, S}, random), pairs = random_flags({T, S}, random),
+                      each = random_flags({B, H, T, S}, random), heads = random_flags({H, 1, S}, random);
+          for (const Flags* flags : {static_cast<const Flags*>(nullptr), &padding, &pairs, &each, &heads})
+            for (const bool causal : {false, true}) {
+              SCOPED_TRACE((causal ? "causal, allowed " : "allowed ") + (flags ? flags->shape.str() : "everything"));
+              if (!causal || T <= S) compare(x, flags, causal);
+            }
+        }
+}
+
+TEST(Attention, EqualsItsTwinBeyondOnePanel) {
+  rng::Generator random(rng::Stream(4, rng::Purpose::check));
+  for (const Index T : {64, 65, 130}) {
+    const Index S = T + 7;
+    const Arrays x{random_array({2, T, 4}, random), random_array({2, S, 4}, random), random_array({S, 3}, random)};
+    const Flags flags = random_flags({2, 1, S}, random);
+    for (const bool causal : {false, true}) {
+      SCOPED_TRACE("T = " + std::to_string(T) + (causal ? ", causal" : ""));
+      const auto options = [&](Tape& tape) {
+        return Attention{.mask = {.causal = causal, .allowed = flags.on(tape)}, .temperature = Real(0.5)};
+      };
+      const auto fused = [&](Tape& tape, In in) { return attention(in[0], in[1], in[2], options(tape)); };
+      const auto twin = [&](Tape& tape, In in) { return composed::attention(in[0], in[1], in[2], options(tape)); };
+      const Outcome a = evaluate(fused, x, Layout::packed), b = evaluate(twin, x, Layout::packed);
+      expect_near({a.y}, {b.y}, kValueTolerance * 10, "y");
+      expect_near(a.grads, b.grads, kDouble ? 1e-12 : 1e-4, "gradient of input");
+    }
+  }
+}
+
+TEST(Attention, AlignsCausalToTheEnd) {  // F05: one new query sees all earlier keys, as in the whole sequence
+  rng::Generator random(rng::Stream(5, rng::Purpose::check));
+  const Array q = random_array({4, 3}, random), k = random_array({4, 3}, random), v = random_array({4, 2}, random);
+  Tape tape;
+  const Tensor keys = tape.input(k.shape, as_reals(k)), values = tape.input(v.shape, as_reals(v));
+  const Tensor queries = tape.input(q.shape, as_reals(q));
+  const Attention causal{.mask = {.causal = true}};
+  const std::vector<Real> whole = attention(queries, keys, values, causal).values();
+  for (Index t = 0; t < 4; ++t) {
+    const Tensor seen_keys = slice(keys, 0, 0, t + 1), seen_values = slice(values, 0, 0, t + 1);
+    const std::vector<Real> row = attention(slice(queries, 0, t, t + 1), seen_keys, seen_values, causal).values();
+    for (std::size_t c = 0; c < 2; ++c)
+      EXPECT_NEAR(row[c], whole[static_cast<std::size_t>(t) * 2 + c], kValueTolerance);
+  }
+}
+
+TEST(Attention, RefusesMoreQueriesThanSourcesWhenCausal) {
+  Tape tape;
+  const Tensor q = tape.input({3, 1}, {1, 2, 3}), k = tape.input({2, 1}, {1, 2});
+  EXPECT_EQ(message_of<ShapeError>([&] { attention(q, k, k, {.mask = {.causal = true}}); }),
+            message_of<ShapeError>([&] { composed::attention(q, k, k, {.mask = {.causal = true}}); }));
+  EXPECT_NE(message_of<ShapeError>([&] { attention(q, k, k, {.mask = {.causal = true}}); }), "");
+}
+
+TEST(Attention, NamesTheQueryThatSeesNothing) {  // F01
+  Tape tape;
+  const Tensor x = tape.variable({2, 2, 1}, {1, 2, 3, 4});
+  const Bools padding = tape.bools({2, 1, 2}, std::array{true, false, false, false});
+  const Scope scope(tape, "blocks.1.attn");
+  const std::size_t nodes = tape.size();
+  const std::string line = message_of<ShapeError>([&] { attention(x, x, x, {.mask = {.allowed = padding}}); });
+  EXPECT_TRUE(line.starts_with("[attention] query 0 of batch 1 may see no source (in blocks.1.attn). Hint: ")) << line;
+  EXPECT_EQ(tape.size(), nodes);
+  EXPECT_EQ(message_of<ShapeError>([&] { composed::attention(x, x, x, {.mask = {.allowed = padding}}); }), line);
+  // Each part leaves a source, the two together none: query 0 sees source 0 by causality and source 1 by `allowed`.
+  const Bools second = tape.bools({2}, std::array{false, true});
+  EXPECT_NE(message_of<ShapeError>([&] {
+              attention(x, x, x, {.mask = {.causal = true, .allowed = second}});
+            }).find("query 0 of batch 0"),
+            std::string::npos);
+}
+
+TEST(Attention, NeverReadsWhatNoQueryMaySee) {  // F03
+  const auto run = [](Real hidden) {
+    Tape tape;
+    const Tensor q = tape.variable({2, 2}, {1, 2, -1, Real(0.5)});
+    const Tensor k = tape.variable({3, 2}, {1, 0, hidden, hidden, 0, 1}), v = tape.variable({3, 1}, {5, hidden, 7});
+    const Bools allowed = tape.bools({3}, std::array{true, false, true});
+    const Tensor y = attention(q, k, v, {.mask = {.allowed = allowed}, .keep_weights = true});
+    tape.backward(sum(y * y));
+    std::vector<Real> all = y.values();
+    for (const Tensor& t : {q, k, v}) {
+      const std::vector<Real> grads = t.grads();
+      all.insert(all.end(), grads.begin(), grads.end());
+    }
+    const std::vector<Real> weights = tape.find("attention.weights").at(0).values();
+    all.insert(all.end(), weights.begin(), weights.end());
+    return all;
+  };
+  const std::vector<Real> clean = run(0);
+  for (const Real poison : {kNaN, std::numeric_limits<Real>::infinity(), Real(1e30)}) {
+    const std::vector<Real> poisoned = run(poison);
+    for (std::size_t i = 0; i < clean.size(); ++i) EXPECT_EQ(poisoned[i], clean[i]) << i;
+  }
+}
+
+TEST(Attention, GivesWeightsWithoutChangingABit) {
+  rng::Generator random(rng::Stream(6, rng::Purpose::check));
+  for (const Index T : {3, 70}) {
+    const Arrays x{random_array({2, T, 4}, random), random_array({2, T, 4}, random), random_array({2, T, 4}, random)};
+    const auto run = [&](bool by_option, bool by_tape) {
+      return evaluate(
+          [=](Tape& tape, In in) {
+            tape.keep_weights = by_tape;
+            const Tensor y = attention(in[0], in[1], in[2], {.mask = {.causal = true}, .keep_weights = by_option});
+            EXPECT_EQ(tape.find("attention.weights").size(), by_option || by_tape ? 1u : 0u);
+            return y;
+          },
+          x, Layout::packed);
+    };
+    const Outcome plain = run(false, false);
+    for (const Outcome& asked : {run(true, false), run(false, true), run(true, true)}) {
+      EXPECT_EQ(asked.y.data, plain.y.data);
+      for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(asked.grads[i].data, plain.grads[i].data);
+    }
+  }
+}
+
+TEST(Attention, RefusesATemperatureThatIsNotAbove0) {
+  Tape tape;
+  const Tensor x = tape.input({1, 1}, {1});
+  for (const Real t : {Real(0), Real(-1), kNaN, std::numeric_limits<Real>::infinity()}) {
+    const std::string line = message_of<Error>([&] { attention(x, x, x, {.temperature = t}); });
+    EXPECT_TRUE(line.starts_with("[attention] ")) << line;
+  }
+}
+
+}  // namespace
+}  // namespace tapehead::test

@@ -1,0 +1,456 @@
+// One row an op: what autograd/gradcheck_ops.h lists with inputs gets its naive double reference and the shapes that it
+// must refuse. From a row the tests take value, gradient, broadcasting, strided inputs, empty and size-1 axes, the
+// composed twin and the error messages, in both precisions (tests/autograd/op_test.cpp).
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "autograd/attention.h"
+#include "autograd/gradcheck_ops.h"
+#include "autograd/rng.h"
+#include "tests/reference.h"
+
+namespace tapehead::test {
+
+using namespace reference;
+
+/// Inputs to be refused with a ShapeError that starts with "[op]" and names `says`: unless given, every input's shape.
+struct Wrong {
+  Shapes inputs;
+  std::vector<std::string> says = {};
+  GradcheckFunction run = {};  // the row's unless given
+};
+
+struct OpCase {
+  std::string op, variant;  // as in op_checks()
+  Reference reference;
+  std::vector<Wrong> wrong = {};
+};
+
+// --- forms of reference
+
+template <class F>
+Reference unary(F f) {
+  return [f](const Arrays& x) {
+    return generate(x[0].shape, [&](Position at) { return f(x[0][element(x[0].shape, at)]); });
+  };
+}
+
+template <class F>
+Reference binary(F f) {
+  return [f](const Arrays& x) {
+    return generate(broadcast(x[0].shape, x[1].shape),
+                    [&](Position at) { return f(x[0][element(x[0].shape, at)], x[1][element(x[1].shape, at)]); });
+  };
+}
+
+/// Element `at` of the result is the element of x[0] at from(at, shape of x[0]).
+template <class F>
+Reference moved(std::function<Shape(const Shape&)> to, F from) {
+  return [=](const Arrays& x) {
+    return generate(to(x[0].shape), [&](Position at) { return x[0][element(x[0].shape, from(at, x[0].shape))]; });
+  };
+}
+
+/// f(the numbers along the axis) -> one number.
+template <class F>
+Reference reduction(int axis, bool keep, F f) {
+  return [=](const Arrays& x) {
+    const Shape kept = x[0].shape.with(axis, 1);
+    Array y = generate(kept, [&](Position at) {
+      std::vector<double> line;
+      for (Index& i = at[static_cast<std::size_t>(kept.axis_index(axis))]; i < x[0].shape[axis]; ++i)
+        line.push_back(x[0][element(x[0].shape, at)]);
+      return f(line);
+    });
+    if (!keep) y.shape = kept.without(axis);
+    return y;
+  };
+}
+
+/// Element i of a row becomes f(row, i); gain (input 1) and bias (input 2) follow when there are any.
+template <class F>
+Reference by_row(F f) {
+  return [f](const Arrays& x) {
+    return generate(x[0].shape, [&](Position at) {
+      const Index i = at.back();
+      std::vector<double> row;
+      for (at.back() = 0; at.back() < x[0].shape[-1]; ++at.back()) row.push_back(x[0][element(x[0].shape, at)]);
+      return f(row, static_cast<std::size_t>(i)) * (x.size() > 1 ? x[1][i] : 1) + (x.size() > 2 ? x[2][i] : 0);
+    });
+  };
+}
+
+// --- arithmetic of one line of numbers
+
+using Line = std::vector<double>;
+
+inline double total(const Line& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
+inline double average(const Line& x) { return total(x) / static_cast<double>(x.size()); }
+inline double largest(const Line& x) { return *std::max_element(x.begin(), x.end()); }
+inline double log_sum_exp(const Line& x) {
+  double sum = 0;
+  for (double a : x) sum += std::exp(a);
+  return std::log(sum);
+}
+inline double mean_square(const Line& x, double center) {
+  double sum = 0;
+  for (double a : x) sum += (a - center) * (a - center);
+  return sum / static_cast<double>(x.size());
+}
+inline double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
+
+inline Reference layer_norm_by(double eps) {
+  return by_row(
+      [=](const Line& x, std::size_t i) { return (x[i] - average(x)) / std::sqrt(mean_square(x, average(x)) + eps); });
+}
+inline Reference rms_norm_by(double eps) {
+  return by_row([=](const Line& x, std::size_t i) { return x[i] / std::sqrt(mean_square(x, 0) + eps); });
+}
+
+// --- references of more than a line
+
+/// [..., M, K] x [..., K, N]
+inline Array product(const Array& a, const Array& b) {
+  const Shape batch = broadcast(a.shape.first(a.shape.rank() - 2), b.shape.first(b.shape.rank() - 2));
+  return generate(batch.inserted(-1, a.shape[-2]).inserted(-1, b.shape[-1]), [&](Position at) {
+    double sum = 0;
+    for (Index k = 0; k < a.shape[-1]; ++k) {
+      Position of_a = at, of_b = at;
+      of_a.back() = of_b[at.size() - 2] = k;
+      sum += a[element(a.shape, of_a)] * b[element(b.shape, of_b)];
+    }
+    return sum;
+  });
+}
+
+inline Array transposed(const Array& x) {
+  return generate(x.shape.with(-1, x.shape[-2]).with(-2, x.shape[-1]), [&](Position at) {
+    std::swap(at.back(), at[at.size() - 2]);
+    return x[element(x.shape, at)];
+  });
+}
+
+inline Array affine(const Arrays& x) {
+  return generate(x[0].shape.with(-1, x[1].shape[0]), [&](Position at) {
+    const Index out = at.back(), in = x[0].shape[-1];
+    double sum = x.size() > 2 ? x[2][out] : 0;
+    for (at.back() = 0; at.back() < in; ++at.back()) sum += x[0][element(x[0].shape, at)] * x[1][out * in + at.back()];
+    return sum;
+  });
+}
+
+inline Array joined(const Arrays& x, int axis) {
+  Index size = 0;
+  for (const Array& part : x) size += part.shape[axis];
+  return generate(x[0].shape.with(axis, size), [&](Position at) {
+    Index& i = at[static_cast<std::size_t>(x[0].shape.axis_index(axis))];
+    auto part = x.begin();
+    for (; i >= part->shape[axis]; ++part) i -= part->shape[axis];
+    return (*part)[element(part->shape, at)];
+  });
+}
+
+inline Reference looked_up(const Shape& ids) {
+  return [ids](const Arrays& x) {
+    return generate(ids.inserted(-1, x[0].shape[1]), [&](Position at) {
+      const Index c = at.back();
+      at.pop_back();
+      return x[0][check_id(element(ids, at), x[0].shape[0]) * x[0].shape[1] + c];
+    });
+  };
+}
+
+/// -sum_v q_v log p_v over counted rows, q the smoothed target; divisor 0 takes the mean.
+inline Reference cross_entropy_by(double smoothing, double divisor) {
+  return [=](const Arrays& x) {
+    const Index V = x[0].shape[-1];
+    double sum = 0, counted = 0;
+    for (Index row = 0; row * V < x[0].shape.numel(); ++row) {
+      const Line logits(x[0].data.begin() + row * V, x[0].data.begin() + (row + 1) * V);
+      if (check_target(row, V) < 0) continue;
+      ++counted;
+      for (Index v = 0; v < V; ++v) {
+        const double q = smoothing / static_cast<double>(V) + (v == check_target(row, V) ? 1 - smoothing : 0);
+        sum -= q * (logits[static_cast<std::size_t>(v)] - log_sum_exp(logits));
+      }
+    }
+    Array y{Shape{}};
+    y[0] = counted == 0 ? 0 : sum / (divisor > 0 ? divisor : counted);
+    return y;
+  };
+}
+
+/// The element's number i in the batch draws it: kept when the i-th uniform of the pass's first stream is p or more.
+inline Reference dropped(double p) {
+  return [p](const Arrays& x) {
+    const rng::Stream stream(1, rng::Purpose::dropout);
+    Array y = x[0];
+    for (Index i = 0; i < y.shape.numel(); ++i)
+      y[i] *= stream.uniform(static_cast<std::uint64_t>(i)) < p ? 0 : 1 / (1 - p);
+    return y;
+  };
+}
+
+template <class Visible>
+Reference attention_by(double scale, Visible visible) {
+  return [=](const Arrays& x) {
+    const Index T = x[0].shape[-2], S = x[1].shape[-2];
+    const double factor = scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(x[0].shape[-1]));
+    return reference::attention(x, factor,
+                                [&](const Position& at) { return visible(at[at.size() - 2], at.back(), S - T); });
+  };
+}
+
+// --- the table
+
+inline void add_elementwise_cases(std::vector<OpCase>& rows) {
+  const std::vector<Wrong> unequal{{{{2, 3}, {2, 4}}}, {{{3, 2}, {2, 3}}}, {{{2, 1, 3}, {4}}}};
+  const auto identity = [](double x) { return x; };
+  rows.insert(
+      rows.end(),
+      {{"add", "", binary(std::plus()), unequal},
+       {"add", "with itself", unary([](double x) { return 2 * x; })},
+       {"sub", "", binary(std::minus()), unequal},
+       {"mul", "", binary(std::multiplies()), unequal},
+       {"mul", "with itself", unary([](double x) { return x * x; })},
+       {"div", "", binary(std::divides()), unequal},
+       {"scale", "", unary([](double x) { return -1.5 * x; })},
+       {"neg", "", unary(std::negate())},
+       {"exp", "", unary([](double x) { return std::exp(x); })},
+       {"log", "", unary([](double x) { return std::log(x); })},
+       {"tanh", "", unary([](double x) { return std::tanh(x); })},
+       {"sigmoid", "", unary(sigmoid_of)},
+       {"relu", "", unary([](double x) { return x > 0 ? x : 0; })},
+       {"gelu", "exact", unary([](double x) { return x * std::erfc(-x / std::sqrt(2)) / 2; })},
+       {"gelu", "tanh",
+        unary([](double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); })},
+       {"silu", "", unary([](double x) { return x * sigmoid_of(x); })},
+       {"where", "",
+        [](const Arrays& x) {
+          const Shape shape = broadcast(x[0].shape, x[1].shape);
+          return generate(shape, [&](Position at) {
+            const Array& chosen = check_flag(element(shape, at)) ? x[0] : x[1];
+            return chosen[element(chosen.shape, at)];
+          });
+        }},
+       {"where",
+        "broadcast condition",
+        [](const Arrays& x) {
+          const Shape condition{4, 2, 1};
+          return generate(broadcast(condition, broadcast(x[0].shape, x[1].shape)), [&](Position at) {
+            const Array& chosen = check_flag(element(condition, at)) ? x[0] : x[1];
+            return chosen[element(chosen.shape, at)];
+          });
+        },
+        {{{{3}, {4}}}, {{{3, 1}, {}}, {"[4, 2, 1]", "[3, 1]"}}}},
+       {"masked_fill",
+        "",
+        [](const Arrays& x) {
+          return generate(x[0].shape, [&](Position at) {
+            const Index i = element(x[0].shape, at);
+            return check_flag(i) ? x[0][i] : -2.5;
+          });
+        },
+        {{{{2, 4}},
+          {"[2, 4]", "[3]"},
+          [](Tape& tape, auto x) {
+            return masked_fill(x[0], tape.bools({3}, std::array{true, false, true}), 0);
+          }},
+         {{{3}},
+          {"[3]", "[1, 3]"},
+          [](Tape& tape, auto x) {
+            return masked_fill(x[0], tape.bools({1, 3}, std::array{true, false, true}), 0);
+          }}}},
+       {"masked_fill", "broadcast mask",
+        [](const Arrays& x) {
+          return generate(x[0].shape,
+                          [&](Position at) { return check_flag(at.back()) ? x[0][element(x[0].shape, at)] : -2.5; });
+        }},
+       {"dropout", "evaluation", unary(identity)},
+       {"dropout", "training", dropped(0.25)}});
+}
+
+inline void add_shape_cases(std::vector<OpCase>& rows) {
+  const auto filled = [](Shape to) {
+    return [to](const Arrays& x) {
+      Array y = x[0];
+      y.shape = to;
+      return y;
+    };
+  };
+  rows.insert(
+      rows.end(),
+      {{"reshape", "", filled({3, 2, 2}), {{{{5}}, {"[5]", "[3, -1, 2]"}}}},
+       {"reshape", "empty", filled({2, 0}), {{{{3}}, {"[3]", "[2, 0]"}}}},
+       {"permute",
+        "",
+        moved(
+            [](const Shape& s) {
+              return Shape{s[2], s[0], s[1]};
+            },
+            [](Position at, const Shape&) {
+              return Position{at[1], at[2], at[0]};
+            }),
+        {{{{2, 3}}},
+         {{{2, 3, 4}},
+          {"[2, 3, 4]"},
+          [](Tape&, auto x) {
+            return permute(x[0], {0, 0, 1});
+          }},
+         {{{2, 3}},
+          {"[2, 3]"},
+          [](Tape&, auto x) {
+            return permute(x[0], {0, 2});
+          }}}},
+       {"transpose", "", [](const Arrays& x) { return transposed(x[0]); }, {{{{3}}}}},
+       {"transpose",
+        "axes",
+        moved([](const Shape& s) { return s.with(0, s[-1]).with(-1, s[0]); },
+              [](Position at, const Shape&) { return std::swap(at.front(), at.back()), at; }),
+        {{{{2, 3}}, {"[2, 3]"}, [](Tape&, auto x) { return transpose(x[0], 0, 2); }}}},
+       {"slice",
+        "",
+        moved([](const Shape& s) { return s.with(1, s[1] - s[1] / 2); },
+              [](Position at, const Shape& s) { return at[1] += s[1] / 2, at; }),
+        {{{{2, 5}}, {"[2, 5]"}, [](Tape&, auto x) { return slice(x[0], 1, 2, 6); }},
+         {{{2, 5}}, {"[2, 5]"}, [](Tape&, auto x) { return slice(x[0], 1, 3, 2); }},
+         {{{2, 5}}, {"[2, 5]"}, [](Tape&, auto x) { return slice(x[0], 0, -1, 1); }},
+         {{{2, 5}}, {"[2, 5]"}, [](Tape&, auto x) { return slice(x[0], 2, 0, 1); }}}},
+       {"slice", "nothing",
+        moved([](const Shape& s) { return s.with(-2, 0); }, [](Position at, const Shape&) { return at; })},
+       {"concat", "", [](const Arrays& x) { return joined(x, -1); }, {{{{2, 3}, {3, 3}}}, {{{2, 3}, {2, 3, 1}}}}},
+       {"concat", "three, one twice",
+        [](const Arrays& x) {
+          return joined({x[0], x[1], x[0]}, 0);
+        }},
+       {"contiguous", "",
+        moved(
+            [](const Shape& s) {
+              return Shape{s[1], s[2], s[0]};
+            },
+            [](Position at, const Shape&) {
+              return Position{at[2], at[0], at[1]};
+            })}});
+}
+
+inline void add_reduction_cases(std::vector<OpCase>& rows) {
+  const auto all = [](double (*f)(const Line&)) {
+    return [f](const Arrays& x) {
+      Array y{Shape{}};
+      y[0] = f(x[0].data);
+      return y;
+    };
+  };
+  rows.push_back({"sum", "all", all(total)});
+  rows.push_back({"mean", "all", all(average)});
+  const auto along = [&](const char* name, double (*f)(const Line&)) {
+    rows.push_back({name, "axis 1", reduction(1, false, f), {{{{2}}}}});
+    rows.push_back({name, "axis -2, kept", reduction(-2, true, f), {{{{2}}}}});
+    rows.push_back({name, "axis 0 of a vector", reduction(0, false, f)});
+    rows.push_back({name, "axis -1", reduction(-1, false, f), {{{{}}}}});
+  };
+  along("sum", total);
+  along("mean", average);
+  along("max", largest);
+  along("logsumexp", log_sum_exp);
+  rows.push_back({"sum", "empty axis", reduction(0, false, total)});
+  rows.push_back(
+      {"softmax", "", by_row([](const Line& x, std::size_t i) { return std::exp(x[i] - log_sum_exp(x)); }), {{{{}}}}});
+  rows.push_back(
+      {"log_softmax", "", by_row([](const Line& x, std::size_t i) { return x[i] - log_sum_exp(x); }), {{{{}}}}});
+}
+
+inline void add_product_cases(std::vector<OpCase>& rows) {
+  rows.insert(rows.end(),
+              {{"matmul",
+                "",
+                [](const Arrays& x) { return product(x[0], x[1]); },
+                {{{{2, 3}, {4, 5}}}, {{{2, 3, 4}, {3, 4, 5}}}, {{{3}, {3, 2}}}, {{{2, 3}, {3}}}, {{{2, 0}, {1, 3}}}}},
+               {"matmul", "with its own transpose", [](const Arrays& x) { return product(x[0], transposed(x[0])); }},
+               {"linear",
+                "",
+                affine,
+                {{{{2, 3}, {4, 5}, {4}}, {"[2, 3]", "[4, 5]"}},
+                 {{{2, 3}, {4, 3}, {5}}, {"[4, 3]", "[5]"}},
+                 {{{2, 3}, {4, 3}, {1}}, {"[4, 3]", "[1]"}},
+                 {{{2, 3}, {3}, {3}}, {"[2, 3]", "[3]"}}}},
+               {"linear", "no bias", affine, {{{{3}, {4, 2}}}}},
+               {"embedding",
+                "",
+                looked_up({2, 4}),
+                {{{{5}}},
+                 {{{5, 3}},
+                  {"[5, 3]", "5"},
+                  [](Tape& tape, auto x) {
+                    return embedding(tape.ids({2}, std::array{0, 5}), x[0]);
+                  }},
+                 {{{5, 3}},
+                  {"[5, 3]", "-1"},
+                  [](Tape& tape, auto x) { return embedding(tape.ids({1}, std::array{-1}), x[0]); }}}},
+               {"embedding", "no ids", looked_up({2, 0})}});
+}
+
+inline void add_norm_and_loss_cases(std::vector<OpCase>& rows) {
+  const auto cross = [](Shape shape, std::vector<std::int32_t> targets) {
+    return [=](Tape& tape, std::span<const Tensor> x) { return cross_entropy(x[0], tape.ids(shape, targets)); };
+  };
+  rows.insert(rows.end(), {{"layer_norm",
+                            "",
+                            layer_norm_by(1e-5),
+                            {{{{2, 3}, {4}, {3}}, {"[2, 3]", "[4]"}}, {{{2, 3}, {3}, {1}}, {"[2, 3]", "[1]"}}}},
+                           {"layer_norm", "gain alone", layer_norm_by(1e-5), {{{{2, 3}, {2, 3}}}, {{{}, {}}}}},
+                           {"layer_norm", "bare, eps 0.1", layer_norm_by(0.1), {{{{}}}}},
+                           {"rms_norm", "", rms_norm_by(1e-5), {{{{2, 3}, {4}}}, {{{2, 3}, {1}}}}},
+                           {"rms_norm", "bare, eps 0.1", rms_norm_by(0.1), {{{{}}}}},
+                           {"cross_entropy",
+                            "",
+                            cross_entropy_by(0, 0),
+                            {{{{2, 3, 5}}, {"[2, 3, 5]", "[2, 2]"}, cross({2, 2}, {0, 1, 2, 3})},
+                             {{{2, 5}}, {"[2, 5]", "[2, 1]"}, cross({2, 1}, {0, 1})},
+                             {{{2, 5}}, {"5"}, cross({2}, {0, 5})},
+                             {{{2, 5}}, {"-2"}, cross({2}, {-2, 0})}}},
+                           {"cross_entropy", "smoothing 0.2", cross_entropy_by(0.2, 0)},
+                           {"cross_entropy", "divisor 10", cross_entropy_by(0, 10)},
+                           {"mse",
+                            "",
+                            [](const Arrays& x) {
+                              Array y{Shape{}};
+                              for (Index i = 0; i < x[0].shape.numel(); ++i) y[0] += std::pow(x[0][i] - x[1][i], 2);
+                              y[0] /= static_cast<double>(x[0].shape.numel());
+                              return y;
+                            },
+                            {{{{2, 3}, {3}}}, {{{2, 3}, {3, 2}}}, {{{1}, {}}}}}});
+}
+
+inline void add_attention_cases(std::vector<OpCase>& rows) {
+  const auto everything = [](Index, Index, Index) { return true; };
+  const auto causal = [](Index t, Index s, Index ahead) { return s <= t + ahead; };
+  const auto allowed = [](Index t, Index s, Index) { return check_visible(t, s); };
+  rows.insert(rows.end(), {{"attention",
+                            "",
+                            attention_by(0, everything),
+                            {{{{3, 4}, {5, 3}, {5, 2}}, {"[3, 4]", "[5, 3]"}},
+                             {{{3, 4}, {5, 4}, {6, 2}}, {"[5, 4]", "[6, 2]"}},
+                             {{{2, 3, 4}, {3, 5, 4}, {3, 5, 4}}, {"[2, 3, 4]", "[3, 5, 4]"}},
+                             {{{4}, {5, 4}, {5, 4}}, {"[4]"}},
+                             {{{1, 2}, {0, 2}, {0, 2}}, {"query 0"}}}},
+                           {"attention", "causal", attention_by(0, causal), {{{{3, 2}, {2, 2}, {2, 2}}, {"3", "2"}}}},
+                           {"attention", "allowed, scale, temperature", attention_by(0.7 / 0.5, allowed)}});
+}
+
+inline std::vector<OpCase> op_cases() {
+  std::vector<OpCase> rows;
+  add_elementwise_cases(rows);
+  add_shape_cases(rows);
+  add_reduction_cases(rows);
+  add_product_cases(rows);
+  add_norm_and_loss_cases(rows);
+  add_attention_cases(rows);
+  return rows;
+}
+
+}  // namespace tapehead::test
