@@ -12,12 +12,13 @@
 #include "autograd/error.h"
 #include "autograd/kernels/batches.h"
 #include "autograd/kernels/parallel.h"
-#include "autograd/kernels/simd.h"
+#include "autograd/kernels/simd_math.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
 namespace {
 
+using simd::Packet;
 constexpr Index kPanelRows = 64;
 
 // Everything a panel needs to know; lies in the arena, shared by forward and backward.
@@ -70,13 +71,25 @@ void scores(const Problem& p, const Panel& panel, ConstMatrix q, ConstMatrix k, 
   }
 }
 
+// row = softmax(row); returns log sum_i exp(row_i)
+Real softmax_row(Index n, Real* row) {
+  const Real largest = simd::max(n, row);
+  const Packet shift = simd::all(largest);
+  simd::map(
+      n, row, [=](Packet x) { return simd::exp(x - shift); }, row);
+  const Real total = simd::sum(n, static_cast<const Real*>(row));
+  simd::map(
+      n, row, [norm = simd::all(1 / total)](Packet e) { return e * norm; }, row);
+  return largest + std::log(total);
+}
+
 // weights[r, s] = exp(scores[r, s] - lse[r]), from the saved log-sum-exp
 void weights_from_lse(const Problem& p, const Panel& panel, const Real* lse, Real* rows) {
   for (Index r = 0; r < panel.rows; ++r) {
     Real* row = rows + r * p.S;
-    const Packet shift = ei::pset1<Packet>(lse[panel.item * p.T + panel.begin + r]);
+    const Packet shift = simd::all(lse[panel.item * p.T + panel.begin + r]);
     simd::map(
-        panel.columns, row, [=](Packet x) { return simd::exp(ei::psub(x, shift)); }, row);
+        panel.columns, row, [=](Packet x) { return simd::exp(x - shift); }, row);
   }
 }
 
@@ -98,7 +111,7 @@ void forward(const Problem& p, Tape& tape) {
         Real* w = p.kept ? p.kept + (item * p.T + panel.begin) * p.S : room;
         scores(p, panel, p.in_q(q, item), keys, w);
         for (Index r = 0; r < panel.rows; ++r)
-          lse[item * p.T + panel.begin + r] = simd::softmax(panel.columns, w + r * p.S);
+          lse[item * p.T + panel.begin + r] = softmax_row(panel.columns, w + r * p.S);
         const Matrix out{y + p.in_y.offset(item) + panel.begin * p.in_y.row, p.in_y.row};
         gemm(panel.rows, p.Dv, panel.columns, {w, p.S, 1}, values, out, false);
       });
@@ -136,7 +149,8 @@ void backward(const Problem& p, Tape& tape) {
         if (!dq && !dk) return;
         gemm(panel.rows, panel.columns, p.Dv, dout, values.transposed(), {ds, p.S}, false);
         for (Index r = 0; r < panel.rows; ++r) {
-          const Real mean = simd::dot(p.Dv, dy + at + r * y_row, y + at + r * y_row);
+          const Real mean = simd::sum(
+              p.Dv, [](Packet a, Packet b) { return a * b; }, dy + at + r * y_row, y + at + r * y_row);
           Real* row = ds + r * p.S;
           const Real* weight = w + r * p.S;
           for (Index s = 0; s < panel.columns; ++s) row[s] = weight[s] * (row[s] - mean) * p.factor;
@@ -275,7 +289,7 @@ Tensor attention(Tensor q, Tensor k, Tensor v, const Attention& options) {
     scores = masked_fill(scores, tape.bools({T, S}, {visible, static_cast<std::size_t>(T * S)}), kHidden);
   }
   if (options.mask.allowed.defined()) scores = masked_fill(scores, options.mask.allowed, kHidden);
-  return matmul(softmax(scores), v);
+  return matmul(tapehead::softmax(scores), v);
 }
 
 }  // namespace composed
