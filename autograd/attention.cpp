@@ -7,7 +7,6 @@
 
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "autograd/error.h"
 #include "autograd/kernels/batches.h"
@@ -204,21 +203,22 @@ Real score_factor(Index width, const Attention& options) {
   return static_cast<Real>(scale / options.temperature);
 }
 
-Tensor rows_contiguous(Tensor x) {
-  return x.size(-1) <= 1 || x.strides()[static_cast<std::size_t>(x.rank() - 1)] == 1 ? x : contiguous(x);
-}
+Index stride_of(Tensor x, int axis) { return x.strides()[static_cast<std::size_t>(axis)]; }
+
+Tensor rows_contiguous(Tensor x) { return x.size(-1) <= 1 || stride_of(x, x.rank() - 1) == 1 ? x : contiguous(x); }
 
 // Strides of the output with its axes in the order in which q's lie in memory: heads split from a joined width
 // [B, T, H, D] join again without a copy.
 Strides like_queries(Tensor q, const Shape& shape) {
   const int last = shape.rank() - 1;
   if (q.shape().first(last) != shape.first(last)) return shape.row_major();
-  std::array<int, kMaxRank> axes{};
-  std::iota(axes.begin(), axes.begin() + last, 0);
-  std::sort(axes.begin(), axes.begin() + last, [&](int a, int b) {
-    const Index of_a = q.strides()[static_cast<std::size_t>(a)], of_b = q.strides()[static_cast<std::size_t>(b)];
-    return of_a != of_b ? of_a > of_b : a < b;
-  });
+  std::array<int, kMaxRank> axes{};  // by falling stride of q
+  for (int axis = 0; axis < last; ++axis) {
+    int at = axis;
+    for (; at > 0 && stride_of(q, axes[static_cast<std::size_t>(at - 1)]) < stride_of(q, axis); --at)
+      axes[static_cast<std::size_t>(at)] = axes[static_cast<std::size_t>(at - 1)];
+    axes[static_cast<std::size_t>(at)] = axis;
+  }
   Strides strides{};
   strides[static_cast<std::size_t>(last)] = 1;
   Index step = shape[last];
