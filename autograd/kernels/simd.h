@@ -107,8 +107,10 @@ Real sum(Index n, F f, X... x) {
   for (Index i = 0; i < n; i += kBlock) total += static_cast<double>(sum_block(i, std::min(i + kBlock, n), f, x...));
   return static_cast<Real>(total);
 }
-inline Real sum(Index n, const Real* x) {
-  return sum(n, [](Packet v) { return v; }, x);
+
+/// sum_i x_i
+inline Real total(Index n, const Real* x) {
+  return sum(n, [](Packet x_i) { return x_i; }, x);
 }
 
 /// The largest x_i; -infinity for an empty row.

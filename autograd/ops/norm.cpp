@@ -57,7 +57,7 @@ Tensor layer_norm(Tensor x, Tensor gain, Tensor bias, Real eps) {
   Real* rstds = tape.saved("layer_norm.rstd", rows).value();
   const Strided g = row_or(tape, gain, 1), b = row_or(tape, bias, 0);
   for_rows(shape, 4, [=, in = x.value(), out = y.value()](Index at, Index row) {
-    const Real mean = means[row] = simd::sum(n, in + at) / static_cast<Real>(n);
+    const Real mean = means[row] = simd::total(n, in + at) / static_cast<Real>(n);
     const Packet m = all(mean);
     const Real variance = simd::sum(n, [=](Packet v) { return (v - m) * (v - m); }, in + at) / static_cast<Real>(n);
     const Packet r = all(rstds[row] = 1 / std::sqrt(variance + eps));

@@ -2,6 +2,7 @@
 // rule; only concat and contiguous copy.
 #include <optional>
 
+#include "autograd/error.h"
 #include "autograd/kernels/strided.h"
 #include "autograd/ops.h"
 

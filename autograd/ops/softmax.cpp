@@ -16,7 +16,7 @@ Tensor softmax(Tensor x) {
   for_rows(x.shape(), 8, [n, in = x.value(), out = y.value()](Index at, Index) {
     const Packet largest = all(simd::max(n, in + at));
     simd::map(n, out + at, [=](Packet x_i) { return simd::exp(x_i - largest); }, in + at);
-    const Packet norm = all(1 / simd::sum(n, out + at));
+    const Packet norm = all(1 / simd::total(n, out + at));
     simd::map(n, out + at, [=](Packet e_i) { return norm * e_i; }, out + at);
   });
   // dx_i += y_i (dy_i - sum_j dy_j y_j)
@@ -46,7 +46,7 @@ Tensor log_softmax(Tensor x) {
     Real* dx = x.grad_buffer();
     if (!dx) return;
     for_rows(x.shape(), 8, [n, dx, y_all = y.value(), dy_all = y.grad()](Index at, Index) {
-      const Packet total = all(simd::sum(n, dy_all + at));
+      const Packet total = all(simd::total(n, dy_all + at));
       const auto rule = [=](Packet y_i, Packet dy_i) { return dy_i - simd::exp(y_i) * total; };
       simd::accumulate(n, dx + at, rule, y_all + at, dy_all + at);
     });
