@@ -76,7 +76,7 @@ Real softmax_row(Index n, Real* row) {
   const Packet shift = simd::all(largest);
   simd::map(
       n, row, [=](Packet x) { return simd::exp(x - shift); }, row);
-  const Real total = simd::sum(n, static_cast<const Real*>(row));
+  const Real total = simd::total(n, row);
   simd::map(
       n, row, [norm = simd::all(1 / total)](Packet e) { return e * norm; }, row);
   return largest + std::log(total);
