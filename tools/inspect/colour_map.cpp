@@ -40,6 +40,7 @@ Rgb ink_on(Rgb b) {
 }
 
 int palette_index(Rgb colour) {
+  constexpr int kGreyBlue = 60;  // the nearest to a weight of 0.2, but too like the grey of masked cells
   constexpr int kCube[] = {0, 95, 135, 175, 215, 255};
   int best = 16, best_distance = std::numeric_limits<int>::max();
   const auto consider = [&](int index, int r, int g, int b) {
@@ -47,7 +48,8 @@ int palette_index(Rgb colour) {
     const int distance = dr * dr + dg * dg + db * db;
     if (distance < best_distance) best = index, best_distance = distance;
   };
-  for (int i = 0; i < 216; ++i) consider(16 + i, kCube[i / 36], kCube[i / 6 % 6], kCube[i % 6]);
+  for (int i = 0; i < 216; ++i)
+    if (16 + i != kGreyBlue) consider(16 + i, kCube[i / 36], kCube[i / 6 % 6], kCube[i % 6]);
   for (int i = 0; i < 24; ++i) consider(232 + i, 8 + 10 * i, 8 + 10 * i, 8 + 10 * i);
   return best;
 }

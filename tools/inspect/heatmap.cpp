@@ -52,6 +52,7 @@ class HeadPicture {
 
  private:
   void lay_out();
+  bool all_rows_sum() const;
   void add_header(std::vector<Line>& lines) const;
   std::vector<Line> column_names(bool positions) const;
   Line row(int i) const;
@@ -65,6 +66,12 @@ class HeadPicture {
   int token_cells_, gutter_, cell_, readout_;      // widths; readout_ 0: none
 };
 
+bool HeadPicture::all_rows_sum() const {
+  for (int i = first_row_; i < first_row_ + rows_; ++i)
+    if (!sums_to_one(map_, i)) return false;
+  return true;
+}
+
 // Wide cells when tokens need them and all fits; else 3, 2, 1 wide; else fewer columns.
 void HeadPicture::lay_out() {
   const int width = terminal_.width;
@@ -76,15 +83,15 @@ void HeadPicture::lay_out() {
   gutter_ = width >= 40 ? std::max(label_cells + 1, 7) : label_cells + 1;
 
   const int full = 2 + position_cells + 1 + std::min(token, width / 6) + 1 + 6;  // "  12:b 0.9712"
-  const int room = width - gutter_ - 2;                                          // 2 for the mark of a bad row
+  const int room = width - gutter_ - (all_rows_sum() ? 0 : 2);                   // for the mark of a bad row
   const int wanted = std::clamp(std::max(token, position_cells) + 1, 3, 6);
-  if (columns_ * wanted + full - 2 <= room) {
+  if (columns_ * wanted + full <= room) {
     cell_ = wanted;
   } else {
     cell_ = std::clamp(room / columns_, 1, 3);
     columns_ = std::min(columns_, room / cell_);
   }
-  const int left = width - gutter_ - columns_ * cell_;
+  const int left = room - columns_ * cell_;
   readout_ = left >= full ? full : left >= 8 ? 8 : 0;
 }
 
@@ -172,7 +179,7 @@ std::string draw_head(const AttentionMap& map, const Figure& figure) {
   const Terminal& terminal = figure.terminal;
   std::vector<Line> lines;
   add_text(lines,
-           fmt::format("L{}H{}  {}, layer {}, head {}", map.layer, map.head, kind_name(map.kind), map.layer, map.head),
+           fmt::format("L{}H{}: {}, layer {}, head {}", map.layer, map.head, kind_name(map.kind), map.layer, map.head),
            terminal, kStrong);
   std::string facts = text::line(figure.caption, terminal.unicode);
   const double match = pattern_match(map);
@@ -189,7 +196,7 @@ std::string draw_head(const AttentionMap& map, const Figure& figure) {
   lines.emplace_back();
   Occurring marks;
   marks.look_at(map);
-  add_legend(lines, marks, picture.cell_width(), terminal);
+  add_legend(lines, marks, picture.cell_width(), false, terminal);
   add_notes(lines, figure);
   return paint(lines, terminal.colour);
 }

@@ -150,12 +150,13 @@ Line scale_entry(const Terminal& terminal) {
 
 }  // namespace
 
-void add_legend(std::vector<Line>& lines, const Occurring& marks, int cell_width, const Terminal& terminal) {
+void add_legend(std::vector<Line>& lines, const Occurring& marks, int cell_width, bool grey_masked,
+                const Terminal& terminal) {
   std::vector<Line> entries{scale_entry(terminal)};
   const bool colour = terminal.colour != Colour::none;
   if (marks.masked) {
-    Line entry(cell_width == 0 ? "░" : masked_mark(terminal), kQuiet);
-    entries.push_back(entry.add(" masked"));
+    const Line mark = grey_masked ? Line("  ", {.paper = kMaskedGrey}) : Line(masked_mark(terminal), kQuiet);
+    entries.push_back(Line().add(mark).add(" masked"));
   }
   const bool room = cell_width >= 2 || (cell_width == 1 && colour);
   if (marks.ideal && room)
@@ -191,11 +192,13 @@ void add_warnings(std::vector<Line>& lines, const AttentionMap& map, const Termi
   };
   for (int i = 0; i < map.rows; ++i) {
     const std::string row = "query " + label(map.row_tokens, i, 12, terminal);
+    const int before = found;
     for (int j = 0; j < map.columns; ++j)
       if (cell(map, i, j) == Cell::broken)
         warn(fmt::format("{}, source {}: {} is not a weight{}", row, label(map.column_tokens, j, 12, terminal),
                          weight(map, i, j), map.visible[at(map, i, j)] ? "" : " of a masked source"));
-    if (!sums_to_one(map, i)) warn(fmt::format("{}: the weights sum to {:.6g}, not to 1", row, row_sum(map, i)));
+    if (found == before && !sums_to_one(map, i))
+      warn(fmt::format("{}: the weights sum to {:.6g}, not to 1", row, row_sum(map, i)));
   }
   if (found > kMost) add_text(lines, fmt::format("! and {} more", found - kMost), terminal, kStrong);
 }

@@ -12,6 +12,8 @@ inline const Style kQuiet{.dim = true};
 inline const Style kStrong{.bold = true};
 inline const Style kAlarm{.bold = true, .reverse = true};
 
+inline constexpr Rgb kMaskedGrey{95, 95, 95};  // in small maps; no colour of viridis is grey
+
 enum class Cell { weight, masked, broken };  // broken: NaN, infinite, outside [0, 1], or masked and not 0
 
 /// Throws ShapeError when weights, mask and tokens do not have T x S, T x S, T and S members.
@@ -36,13 +38,14 @@ struct Occurring {
   bool masked = false, ideal = false, broken = false;
   void look_at(const AttentionMap& map);
 };
-/// The scale with numbers, and the marks that occur. `cell_width` of the cells drawn; 0: half blocks.
-void add_legend(std::vector<Line>& lines, const Occurring& marks, int cell_width, const Terminal& terminal);
+/// The scale with numbers, and the marks that occur. `cell_width` of the widest cells drawn; 0: half blocks alone.
+void add_legend(std::vector<Line>& lines, const Occurring& marks, int cell_width, bool grey_masked,
+                const Terminal& terminal);
 /// `text` broken into lines, in the quiet style unless `style` is given.
 void add_text(std::vector<Line>& lines, const std::string& text, const Terminal& terminal, const Style& style = kQuiet);
 /// How to read, what it does not say, the command.
 void add_notes(std::vector<Line>& lines, const Figure& figure);
-/// One line for each row whose weights do not sum to 1 within S x 1e-5 and each broken cell, but at most a few.
+/// One line for each broken cell and each other row that does not sum to 1 within S x 1e-5, but at most a few.
 void add_warnings(std::vector<Line>& lines, const AttentionMap& map, const Terminal& terminal);
 bool sums_to_one(const AttentionMap& map, int row);
 

@@ -30,19 +30,25 @@ int columns_of(Size size) { return size == Size::square ? 2 : 1; }
 
 // Two cells, one above the other: the upper is the ink of "▀", the lower the paper. `lower` -1: there is none.
 void add_halves(Line& line, const AttentionMap& map, int upper, int lower, int column) {
-  const auto state = [&](int row) { return row < 0 ? Cell::masked : cell(map, row, column); };
-  const auto colour = [&](int row) { return viridis(weight(map, row, column)); };
-  const Cell a = state(upper), b = state(lower);
-  if (a == Cell::broken || b == Cell::broken)
+  const Cell a = cell(map, upper, column), b = lower < 0 ? a : cell(map, lower, column);
+  if (a == Cell::broken || b == Cell::broken) {
     line.add("!", kAlarm);
-  else if (a == Cell::weight && b == Cell::weight)
-    line.add("▀", {.ink = colour(upper), .paper = colour(lower)});
-  else if (a == Cell::weight)
-    line.add("▀", {.ink = colour(upper)});
-  else if (b == Cell::weight)
-    line.add("▄", {.ink = colour(lower)});
+    return;
+  }
+  const auto colour = [&](int row, Cell c) {
+    return c == Cell::masked ? kMaskedGrey : viridis(weight(map, row, column));
+  };
+  Style style{.ink = colour(upper, a)};
+  if (lower >= 0) style.paper = colour(lower, b);
+  line.add("▀", style);
+}
+
+// A cell of a line of its own. Masked cells are as grey as those of half blocks are.
+void add_small_cell(Line& line, const AttentionMap& map, int row, int column, int width, const Terminal& terminal) {
+  if (terminal.colour != Colour::none && cell(map, row, column) == Cell::masked)
+    line.add(std::string(static_cast<std::size_t>(width), ' '), {.paper = kMaskedGrey});
   else
-    line.add("░", kQuiet);
+    add_cell(line, map, row, column, width, terminal);
 }
 
 struct Crop {
@@ -59,7 +65,7 @@ Panel small_map(const AttentionMap& map, Size size, Crop crop, const Terminal& t
       if (size == Size::half)
         add_halves(line, map, i, i + 1 < crop.rows ? i + 1 : -1, j);
       else
-        add_cell(line, map, i, j, columns_of(size), terminal);
+        add_small_cell(line, map, i, j, columns_of(size), terminal);
     }
     panel.lines.push_back(line);
   }
@@ -154,7 +160,8 @@ std::string finish(std::vector<Line>& lines, const std::vector<const AttentionMa
                    const Figure& figure) {
   Occurring marks;
   for (const AttentionMap* map : maps) marks.look_at(*map);
-  add_legend(lines, marks, size == Size::half ? 0 : columns_of(size), figure.terminal);
+  add_legend(lines, marks, size == Size::half ? 0 : columns_of(size), figure.terminal.colour != Colour::none,
+             figure.terminal);
   add_notes(lines, figure);
   return paint(lines, figure.terminal.colour);
 }
@@ -222,10 +229,10 @@ std::string draw_overview(const std::vector<AttentionMap>& maps, const Figure& f
   add_text(lines, text::line(figure.caption, terminal.unicode), terminal, {});
   lines.emplace_back();
   std::vector<const AttentionMap*> drawn;
-  Size size = Size::square;  // the smallest: what the legend speaks of
+  Size size = Size::half;  // the largest: ideal cells are marked from Size::narrow on
   for (const Group& group : groups) {
     const Arrangement how = arrange(*group.maps[0], group.most_heads, 11, figure);
-    size = std::min(size, how.size);
+    size = std::max(size, how.size);
     add_group(lines, group, how, terminal);
     for (const AttentionMap* map : group.maps) {
       add_warnings(lines, *map, terminal);
@@ -258,7 +265,7 @@ std::string draw_filmstrip(const std::vector<Snapshot>& snapshots, const std::st
     throw ConfigError(error_line("inspect", fact, {}, "choose a head that the overview shows"));
   }
   std::vector<Line> lines;
-  add_text(lines, name + "  " + kind_name(kind) + " over training", terminal, kStrong);
+  add_text(lines, name + ": " + kind_name(kind) + " over training", terminal, kStrong);
   add_text(lines, text::line(figure.caption, terminal.unicode), terminal, {});
   lines.emplace_back();
   const Arrangement how = arrange(*drawn[0], static_cast<int>(frames.size()), 12, figure);
