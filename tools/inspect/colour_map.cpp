@@ -40,16 +40,17 @@ Rgb ink_on(Rgb b) {
 }
 
 int palette_index(Rgb colour) {
-  constexpr int kGreyBlue = 60;  // the nearest to a weight of 0.2, but too like the grey of masked cells
   constexpr int kCube[] = {0, 95, 135, 175, 215, 255};
+  const bool grey = colour.red == colour.green && colour.green == colour.blue;
   int best = 16, best_distance = std::numeric_limits<int>::max();
   const auto consider = [&](int index, int r, int g, int b) {
+    constexpr int kHue = 80;  // least difference of channels that looks like a colour
+    if (grey != (std::max({r, g, b}) - std::min({r, g, b}) < kHue)) return;
     const int dr = r - colour.red, dg = g - colour.green, db = b - colour.blue;
     const int distance = dr * dr + dg * dg + db * db;
     if (distance < best_distance) best = index, best_distance = distance;
   };
-  for (int i = 0; i < 216; ++i)
-    if (16 + i != kGreyBlue) consider(16 + i, kCube[i / 36], kCube[i / 6 % 6], kCube[i % 6]);
+  for (int i = 0; i < 216; ++i) consider(16 + i, kCube[i / 36], kCube[i / 6 % 6], kCube[i % 6]);
   for (int i = 0; i < 24; ++i) consider(232 + i, 8 + 10 * i, 8 + 10 * i, 8 + 10 * i);
   return best;
 }

@@ -16,8 +16,8 @@ struct Rgb {
 Rgb viridis(double weight);
 /// Black or white, whichever stands out against `background` more (contrast ratio of WCAG 2.2).
 Rgb ink_on(Rgb background);
-/// The nearest of the colours 16 to 255 of a terminal's palette: a 6 x 6 x 6 cube and 24 greys;
-/// but never 60.
+/// The nearest of the colours 16 to 255 of a terminal's palette (a 6 x 6 x 6 cube and 24 greys): for a grey the nearest
+/// grey, for another colour the nearest that is clearly none, so that no weight is taken for a masked cell.
 int palette_index(Rgb colour);
 
 }  // namespace tapehead
