@@ -181,4 +181,17 @@ std::string Case::check(const std::map<std::string, Tensor>& results, Tensor los
   return failures + values.failures() + gradients.failures();
 }
 
+ModelConfig small_model(ModelKind kind, NormOrder order, bool tied) {
+  ModelConfig config;
+  config.kind = kind;
+  config.width = 16;
+  config.heads = 2;
+  config.feed_forward = 32;
+  config.context = 6;
+  config.vocabulary = 11;
+  config.tie_embeddings = tied;
+  config.norm_order = order;
+  return config;
+}
+
 }  // namespace tapehead::inline TAPEHEAD_REAL::golden

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "autograd/tape.h"
+#include "nn/config.h"
+#include "nn/module.h"
 
 namespace tapehead::inline TAPEHEAD_REAL::golden {
 
@@ -64,8 +66,12 @@ class Case {
   Tensor operator[](const std::string& name);
   Ids ids(const std::string& name) const;
   Bools bools(const std::string& name) const;
-  /// Puts the stored numbers into a parameter, whose gradient is then checked like an input's.
-  void load(const std::string& name, const Parameter& parameter);
+  /// Puts the stored numbers into all parameters of a module; their gradients are then checked like an input's.
+  template <class M>
+  const M& load(const M& module) {
+    for_each_parameter(module, [&](const std::string& name, const Parameter& p) { load(name, p); });
+    return module;
+  }
   /// Compares y, walks back from the stored dL/dy and compares every stored gradient. Returns what is wrong.
   std::string check(Tensor y);
   /// The same for several results, walking back from `loss`, or not at all when it is empty.
@@ -73,6 +79,7 @@ class Case {
 
  private:
   std::string key(const char* role, const std::string& name) const { return name_ + "/" + role + "/" + name; }
+  void load(const std::string& name, const Parameter& parameter);
   const Entry* find(const char* role, const std::string& name) const;  // of this case or of "shared"
   std::vector<Real> gradient(const std::string& name) const;
 
@@ -82,5 +89,8 @@ class Case {
   std::map<std::string, Tensor> inputs_;
   std::map<std::string, Parameter> parameters_;
 };
+
+/// The small models of tests/golden/models.py.
+ModelConfig small_model(ModelKind kind, NormOrder order, bool tied);
 
 }  // namespace tapehead::inline TAPEHEAD_REAL::golden

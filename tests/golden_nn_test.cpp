@@ -9,12 +9,6 @@ namespace tapehead::inline TAPEHEAD_REAL::golden {
 
 namespace {
 
-template <class M>
-M loaded(Case& c, const M& module) {
-  for_each_parameter(module, [&](const std::string& name, const Parameter& p) { c.load(name, p); });
-  return module;
-}
-
 // --- modules: each row makes one, loads it and runs it
 
 using Make = Tensor (*)(Case&, Initialiser&);
@@ -23,12 +17,12 @@ const Mask kCausal = {.causal = true, .allowed = {}};
 
 template <Index source_width>
 MultiHeadAttention attention_of(Case& c, Initialiser& init) {
-  return loaded(c, MultiHeadAttention::make(init, {.width = 12, .source_width = source_width, .heads = 3}));
+  return c.load(MultiHeadAttention::make(init, {.width = 12, .source_width = source_width, .heads = 3}));
 }
 
 template <PositionKind kind>
 Tensor positioned(Case& c, Initialiser& init) {
-  return loaded(c, Positions::make(init, kind, 6, 12, 1))(c["x"]);
+  return c.load(Positions::make(init, kind, 6, 12, 1))(c["x"]);
 }
 
 template <NormOrder order>
@@ -39,19 +33,19 @@ Tensor block_of(Case& c, Initialiser& init) {
   config.feed_forward = 20;
   config.norm_order = order;
   const Tensor memory = c["memory"];
-  return loaded(c, Block::make(init, config, memory.defined()))(c["x"], kCausal, memory);
+  return c.load(Block::make(init, config, memory.defined()))(c["x"], kCausal, memory);
 }
 
 Tensor feed_forward_of(Case& c, Initialiser& init) {
   const FeedForward module{Linear::make(init, 12, 20, true, 1), Linear::make(init, 20, 12, true, 1),
                            ActivationKind::gelu};
-  return loaded(c, module)(c["x"]);
+  return c.load(module)(c["x"]);
 }
 
 const std::map<std::string, Make> kModules = {
-    {"linear", [](Case& c, Initialiser& init) { return loaded(c, Linear::make(init, 12, 5, true, 1))(c["x"]); }},
-    {"embedding", [](Case& c, Initialiser& init) { return loaded(c, Embedding::make(init, 7, 4, 1))(c.ids("x")); }},
-    {"layer_norm", [](Case& c, Initialiser& init) { return loaded(c, LayerNorm::make(init, 12, true))(c["x"]); }},
+    {"linear", [](Case& c, Initialiser& init) { return c.load(Linear::make(init, 12, 5, true, 1))(c["x"]); }},
+    {"embedding", [](Case& c, Initialiser& init) { return c.load(Embedding::make(init, 7, 4, 1))(c.ids("x")); }},
+    {"layer_norm", [](Case& c, Initialiser& init) { return c.load(LayerNorm::make(init, 12, true))(c["x"]); }},
     {"feed_forward", feed_forward_of},
     {"positions, learned", positioned<PositionKind::learned>},
     {"positions, sinusoidal", positioned<PositionKind::sinusoidal>},
@@ -83,7 +77,7 @@ std::string check(const File& file, const std::string& name, const ModelConfig& 
   Tape tape(model.parameters);
   Case c(file, name, tape);
   try {
-    loaded(c, model.net);
+    c.load(model.net);
     const Tensor logits = model.net(c.ids("tokens"), c.ids("source"));
     const Tensor loss = cross_entropy(logits, c.ids("targets"));
     return c.check({{"logits", logits}, {"loss", loss}}, loss);
@@ -92,26 +86,13 @@ std::string check(const File& file, const std::string& name, const ModelConfig& 
   }
 }
 
-ModelConfig small(ModelKind kind, NormOrder order, bool tied) {
-  ModelConfig config;
-  config.kind = kind;
-  config.width = 16;
-  config.heads = 2;
-  config.feed_forward = 32;
-  config.context = 6;
-  config.vocabulary = 11;
-  config.tie_embeddings = tied;
-  config.norm_order = order;
-  return config;
-}
-
 void check_model(const char* file_name, ModelKind kind) {
   const File file(file_name);
   for (const NormOrder order : {NormOrder::pre, NormOrder::post})
     for (const bool tied : {true, false}) {
       const std::string name =
           std::string(order == NormOrder::pre ? "pre-norm" : "post-norm") + (tied ? ", tied" : ", untied");
-      EXPECT_EQ(check(file, name, small(kind, order, tied)), "") << name;
+      EXPECT_EQ(check(file, name, small_model(kind, order, tied)), "") << name;
     }
 }
 
@@ -137,7 +118,7 @@ TEST(GoldenModels, EncoderDecoderGivesTheNumbersOfPyTorch) {
 
 TEST(GoldenComparison, NoticesAParameterThatWasNotUsed) {
   const auto without_bias = [](Case& c, Initialiser& init) {
-    const Linear module = loaded(c, Linear::make(init, 12, 5, true, 1));
+    const Linear module = c.load(Linear::make(init, 12, 5, true, 1));
     return Linear{module.weight, {}}(c["x"]);
   };
   EXPECT_NE(check(File("modules"), "linear", without_bias), "");
@@ -146,9 +127,9 @@ TEST(GoldenComparison, NoticesAParameterThatWasNotUsed) {
 TEST(GoldenComparison, NoticesAnotherModel) {
   const File file("decoder");
   const auto pre = NormOrder::pre, post = NormOrder::post;
-  EXPECT_NE(check(file, "pre-norm, tied", small(ModelKind::encoder, pre, true)), "");
-  EXPECT_NE(check(file, "pre-norm, tied", small(ModelKind::decoder, pre, false)), "");
-  EXPECT_NE(check(file, "pre-norm, tied", small(ModelKind::decoder, post, true)), "");
+  EXPECT_NE(check(file, "pre-norm, tied", small_model(ModelKind::encoder, pre, true)), "");
+  EXPECT_NE(check(file, "pre-norm, tied", small_model(ModelKind::decoder, pre, false)), "");
+  EXPECT_NE(check(file, "pre-norm, tied", small_model(ModelKind::decoder, post, true)), "");
 }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL::golden
