@@ -1,0 +1,135 @@
+// Modules and whole models give PyTorch's values and gradients (tests/golden/models.py).
+#include <gtest/gtest.h>
+
+#include "autograd/error.h"
+#include "nn/transformer.h"
+#include "tests/golden.h"
+
+namespace tapehead::inline TAPEHEAD_REAL::golden {
+
+namespace {
+
+// --- modules: each row makes one, loads it and runs it
+
+using Make = Tensor (*)(Case&, Initialiser&);
+
+const Mask kCausal = {.causal = true, .allowed = {}};
+
+template <Index source_width>
+MultiHeadAttention attention_of(Case& c, Initialiser& init) {
+  return c.load(MultiHeadAttention::make(init, {.width = 12, .source_width = source_width, .heads = 3}));
+}
+
+template <PositionKind kind>
+Tensor positioned(Case& c, Initialiser& init) {
+  return c.load(Positions::make(init, kind, 6, 12, 1))(c["x"]);
+}
+
+template <NormOrder order>
+Tensor block_of(Case& c, Initialiser& init) {
+  ModelConfig config;
+  config.width = 12;
+  config.heads = 3;
+  config.feed_forward = 20;
+  config.norm_order = order;
+  const Tensor memory = c["memory"];
+  return c.load(Block::make(init, config, memory.defined()))(c["x"], kCausal, memory);
+}
+
+Tensor feed_forward_of(Case& c, Initialiser& init) {
+  const FeedForward module{Linear::make(init, 12, 20, true, 1), Linear::make(init, 20, 12, true, 1),
+                           ActivationKind::gelu};
+  return c.load(module)(c["x"]);
+}
+
+const std::map<std::string, Make> kModules = {
+    {"linear", [](Case& c, Initialiser& init) { return c.load(Linear::make(init, 12, 5, true, 1))(c["x"]); }},
+    {"embedding", [](Case& c, Initialiser& init) { return c.load(Embedding::make(init, 7, 4, 1))(c.ids("x")); }},
+    {"layer_norm", [](Case& c, Initialiser& init) { return c.load(LayerNorm::make(init, 12, true))(c["x"]); }},
+    {"feed_forward", feed_forward_of},
+    {"positions, learned", positioned<PositionKind::learned>},
+    {"positions, sinusoidal", positioned<PositionKind::sinusoidal>},
+    {"attention, self", [](Case& c, Initialiser& init) { return attention_of<12>(c, init)(c["x"]); }},
+    {"attention, self, causal", [](Case& c, Initialiser& init) { return attention_of<12>(c, init)(c["x"], kCausal); }},
+    {"attention, cross", [](Case& c, Initialiser& init) { return attention_of<20>(c, init)(c["x"], c["source"]); }},
+    {"block, pre-norm", block_of<NormOrder::pre>},
+    {"block, post-norm", block_of<NormOrder::post>},
+    {"block with cross-attention, pre-norm", block_of<NormOrder::pre>},
+    {"block with cross-attention, post-norm", block_of<NormOrder::post>},
+};
+
+std::string check(const File& file, const std::string& name, Make run) {
+  ParameterSet parameters;
+  Initialiser init(parameters, 1);
+  Tape tape(parameters);
+  Case c(file, name, tape);
+  try {
+    return c.check(run(c, init));
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+// --- models
+
+std::string check(const File& file, const std::string& name, const ModelConfig& config) {
+  Model model(config, 1);
+  Tape tape(model.parameters);
+  Case c(file, name, tape);
+  try {
+    c.load(model.net);
+    const Tensor logits = model.net(c.ids("tokens"), c.ids("source"));
+    const Tensor loss = cross_entropy(logits, c.ids("targets"));
+    return c.check({{"logits", logits}, {"loss", loss}}, loss);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+void check_model(const char* file_name, ModelKind kind) {
+  const File file(file_name);
+  for (const NormOrder order : {NormOrder::pre, NormOrder::post})
+    for (const bool tied : {true, false}) {
+      const std::string name =
+          std::string(order == NormOrder::pre ? "pre-norm" : "post-norm") + (tied ? ", tied" : ", untied");
+      EXPECT_EQ(check(file, name, small_model(kind, order, tied)), "") << name;
+    }
+}
+
+}  // namespace
+
+TEST(GoldenModules, GiveTheNumbersOfPyTorch) {
+  const File file("modules");
+  for (const std::string& name : file.cases()) {
+    const auto row = kModules.find(name);
+    ASSERT_NE(row, kModules.end()) << "no row runs the case " << name;
+    EXPECT_EQ(check(file, name, row->second), "") << name;
+  }
+  EXPECT_EQ(file.cases().size(), kModules.size());
+}
+
+TEST(GoldenModels, DecoderGivesTheNumbersOfPyTorch) { check_model("decoder", ModelKind::decoder); }
+TEST(GoldenModels, EncoderGivesTheNumbersOfPyTorch) { check_model("encoder", ModelKind::encoder); }
+TEST(GoldenModels, EncoderDecoderGivesTheNumbersOfPyTorch) {
+  check_model("encoder_decoder", ModelKind::encoder_decoder);
+}
+
+// --- the comparison can fail
+
+TEST(GoldenComparison, NoticesAParameterThatWasNotUsed) {
+  const auto without_bias = [](Case& c, Initialiser& init) {
+    const Linear module = c.load(Linear::make(init, 12, 5, true, 1));
+    return Linear{module.weight, {}}(c["x"]);
+  };
+  EXPECT_NE(check(File("modules"), "linear", without_bias), "");
+}
+
+TEST(GoldenComparison, NoticesAnotherModel) {
+  const File file("decoder");
+  const auto pre = NormOrder::pre, post = NormOrder::post;
+  EXPECT_NE(check(file, "pre-norm, tied", small_model(ModelKind::encoder, pre, true)), "");
+  EXPECT_NE(check(file, "pre-norm, tied", small_model(ModelKind::decoder, pre, false)), "");
+  EXPECT_NE(check(file, "pre-norm, tied", small_model(ModelKind::decoder, post, true)), "");
+}
+
+}  // namespace tapehead::inline TAPEHEAD_REAL::golden
