@@ -168,13 +168,14 @@ Real* Tape::grad_buffer(std::uint32_t index) {
 
 void Tape::backward(Tensor loss) {
   const Node& n = loss.node();
+  if (&loss.tape() != this) fail(*this, "backward", "the loss lies on another tape", "call backward on its own tape");
   if (n.shape.numel() != 1)
     fail(*this, "backward", "the loss has shape " + n.shape.str(), "reduce it to one number, as with mean()");
   if (walked_) fail(*this, "backward", "called a second time in one pass", "call reset() and compute the loss anew");
   if (!n.requires_grad)
     fail(*this, "backward", "the loss depends on no variable or parameter", "check for NoGrad or detach()");
   walked_ = true;
-  *grad_buffer(loss.index()) = 1;
+  *grad_buffer(loss.index()) += 1;  // a parameter may be the loss: its gradient collects
   for (auto call = calls_.rbegin(); call != calls_.rend(); ++call) {
     if (!nodes_[call->node].grad) continue;  // nothing that leads to the loss used it
     call->run(call->closure);

@@ -2,8 +2,11 @@
 // the library computes here (Shape only names sizes).
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "autograd/shape.h"
@@ -84,6 +87,130 @@ inline Arrays slopes(const Reference& f, Arrays x, const std::vector<double>& s)
     dx.push_back(d);
   }
   return dx;
+}
+
+// --- forms of reference
+
+template <class F>
+Reference unary(F f) {
+  return [f](const Arrays& x) {
+    return generate(x[0].shape, [&](Position at) { return f(x[0][element(x[0].shape, at)]); });
+  };
+}
+
+template <class F>
+Reference binary(F f) {
+  return [f](const Arrays& x) {
+    return generate(broadcast(x[0].shape, x[1].shape),
+                    [&](Position at) { return f(x[0][element(x[0].shape, at)], x[1][element(x[1].shape, at)]); });
+  };
+}
+
+/// Element `at` of the result is the element of x[0] at from(at, shape of x[0]).
+template <class F>
+Reference moved(std::function<Shape(const Shape&)> to, F from) {
+  return [=](const Arrays& x) {
+    return generate(to(x[0].shape), [&](Position at) { return x[0][element(x[0].shape, from(at, x[0].shape))]; });
+  };
+}
+
+/// f(the numbers along the axis) -> one number.
+template <class F>
+Reference reduction(int axis, bool keep, F f) {
+  return [=](const Arrays& x) {
+    const Shape kept = x[0].shape.with(axis, 1);
+    Array y = generate(kept, [&](Position at) {
+      std::vector<double> line;
+      for (Index& i = at[static_cast<std::size_t>(kept.axis_index(axis))]; i < x[0].shape[axis]; ++i)
+        line.push_back(x[0][element(x[0].shape, at)]);
+      return f(line);
+    });
+    if (!keep) y.shape = kept.without(axis);
+    return y;
+  };
+}
+
+/// Element i of a row becomes f(row, i); gain (input 1) and bias (input 2) follow when there are any.
+template <class F>
+Reference by_row(F f) {
+  return [f](const Arrays& x) {
+    return generate(x[0].shape, [&](Position at) {
+      const Index i = at.back();
+      std::vector<double> row;
+      for (at.back() = 0; at.back() < x[0].shape[-1]; ++at.back()) row.push_back(x[0][element(x[0].shape, at)]);
+      return f(row, static_cast<std::size_t>(i)) * (x.size() > 1 ? x[1][i] : 1) + (x.size() > 2 ? x[2][i] : 0);
+    });
+  };
+}
+
+// --- arithmetic of one line of numbers
+
+using Line = std::vector<double>;
+
+inline double total(const Line& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
+inline double average(const Line& x) { return total(x) / static_cast<double>(x.size()); }
+inline double largest(const Line& x) { return *std::max_element(x.begin(), x.end()); }
+inline double log_sum_exp(const Line& x) {
+  double sum = 0;
+  for (double a : x) sum += std::exp(a);
+  return std::log(sum);
+}
+inline double mean_square(const Line& x, double center) {
+  double sum = 0;
+  for (double a : x) sum += (a - center) * (a - center);
+  return sum / static_cast<double>(x.size());
+}
+inline double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
+
+inline Reference layer_norm_by(double eps) {
+  return by_row(
+      [=](const Line& x, std::size_t i) { return (x[i] - average(x)) / std::sqrt(mean_square(x, average(x)) + eps); });
+}
+inline Reference rms_norm_by(double eps) {
+  return by_row([=](const Line& x, std::size_t i) { return x[i] / std::sqrt(mean_square(x, 0) + eps); });
+}
+
+// --- references of more than a line
+
+/// [..., M, K] x [..., K, N]
+inline Array product(const Array& a, const Array& b) {
+  const Shape batch = broadcast(a.shape.first(a.shape.rank() - 2), b.shape.first(b.shape.rank() - 2));
+  return generate(batch.inserted(-1, a.shape[-2]).inserted(-1, b.shape[-1]), [&](Position at) {
+    double sum = 0;
+    for (Index k = 0; k < a.shape[-1]; ++k) {
+      Position of_a = at, of_b = at;
+      of_a.back() = of_b[at.size() - 2] = k;
+      sum += a[element(a.shape, of_a)] * b[element(b.shape, of_b)];
+    }
+    return sum;
+  });
+}
+
+inline Array transposed(const Array& x) {
+  return generate(x.shape.with(-1, x.shape[-2]).with(-2, x.shape[-1]), [&](Position at) {
+    std::swap(at.back(), at[at.size() - 2]);
+    return x[element(x.shape, at)];
+  });
+}
+
+inline Array affine(const Arrays& x) {
+  return generate(x[0].shape.with(-1, x[1].shape[0]), [&](Position at) {
+    const Index out = at.back(), in = x[0].shape[-1];
+    double sum = x.size() > 2 ? x[2][out] : 0;
+    for (at.back() = 0; at.back() < in; ++at.back()) sum += x[0][element(x[0].shape, at)] * x[1][out * in + at.back()];
+    return sum;
+  });
+}
+
+inline Array joined(const Arrays& x, int axis) {
+  Index size = 0;
+  for (const Array& part : x) size += part.shape[axis];
+  return generate(x[0].shape.with(axis, size), [&](Position at) {
+    Index& i = at[static_cast<std::size_t>(x[0].shape.axis_index(axis))];
+    auto part = x.begin();
+    for (; i >= part->shape[axis]; ++part) i -= part->shape[axis];
+    return (*part)[element(part->shape, at)];
+  });
 }
 
 /// softmax(q k^T * factor) v, source by source. `visible(position of the score)`: whether the query sees the source.

@@ -167,8 +167,8 @@ TEST(Gradcheck, DrawsInputsNearAKinkAgain) {
 TEST(Gradcheck, SaysWhenGivenInputsLieOnAKink) {
   const GradcheckResult result = gradcheck("abs", magnitude, {{Shape{2}, {Real(0.5), Real(1e-5)}}});
   ASSERT_FALSE(result.passed);
-  if (kDouble)  // float's wide tolerance may settle on a wrong slope
-    EXPECT_TRUE(result.message.starts_with("[abs] differences along input 0 do not settle")) << result.message;
+  if (!kDouble) return;  // float's wide tolerance may settle on a wrong slope
+  EXPECT_TRUE(result.message.starts_with("[abs] differences along input 0 do not settle")) << result.message;
 }
 
 // --- over the parameters of a model
