@@ -82,7 +82,8 @@ void map(Index n, Y y, F f, X... x) {
 /// y_i += f(x_i ...)
 template <class Y, class F, class... X>
 void accumulate(Index n, Y y, F f, X... x) {
-  map(n, y, [f](Packet y_i, auto... x_i) { return y_i + f(x_i...); }, y, x...);
+  map(
+      n, y, [f](Packet y_i, auto... x_i) { return y_i + f(x_i...); }, y, x...);
 }
 
 /// sum of f(x_i ...) over begin <= i < end
@@ -110,7 +111,8 @@ Real sum(Index n, F f, X... x) {
 
 /// sum_i x_i
 inline Real total(Index n, const Real* x) {
-  return sum(n, [](Packet x_i) { return x_i; }, x);
+  return sum(
+      n, [](Packet x_i) { return x_i; }, x);
 }
 
 /// The largest x_i; -infinity for an empty row.

@@ -47,7 +47,8 @@ inline Reduced reduce(Packet x) {
 
 /// e^x; 0 where the result would be below the normal numbers (and slow), infinity where it would be above them.
 inline Packet exp(Packet x) {
-  constexpr Real kLowest = kDouble ? Real(-708.3964185) : Real(-87.336544), kHighest = kDouble ? Real(709.79) : Real(88.73);
+  constexpr Real kLowest = kDouble ? Real(-708.3964185) : Real(-87.336544),
+                 kHighest = kDouble ? Real(709.79) : Real(88.73);
   const Packet inside = where_less(x, all(kLowest), all(kLowest), where_less(all(kHighest), x, all(kHighest), x));
   const Reduced e = reduce(inside);
   return where_less(x, all(kLowest), all(0), packet::pldexp(Packet(all(1) + e.p), e.n));
@@ -55,7 +56,8 @@ inline Packet exp(Packet x) {
 
 /// sum_i exp(x_i - shift)
 inline Real sum_exp(Index n, const Real* x, Real shift) {
-  return sum(n, [s = all(shift)](Packet x_i) { return exp(x_i - s); }, x);
+  return sum(
+      n, [s = all(shift)](Packet x_i) { return exp(x_i - s); }, x);
 }
 
 /// log x of each lane, from the C library.

@@ -5,18 +5,21 @@ namespace tapehead::inline TAPEHEAD_REAL {
 
 Tensor add(Tensor a, Tensor b) {
   const auto one = [](auto, auto) { return simd::all(1); };
-  return binary("add", a, b, [](auto a_i, auto b_i) { return a_i + b_i; }, one, one);
+  return binary(
+      "add", a, b, [](auto a_i, auto b_i) { return a_i + b_i; }, one, one);
 }
 
 Tensor sub(Tensor a, Tensor b) {
   const auto one = [](auto, auto) { return simd::all(1); };
   const auto minus_one = [](auto, auto) { return simd::all(-1); };
-  return binary("sub", a, b, [](auto a_i, auto b_i) { return a_i - b_i; }, one, minus_one);
+  return binary(
+      "sub", a, b, [](auto a_i, auto b_i) { return a_i - b_i; }, one, minus_one);
 }
 
 Tensor mul(Tensor a, Tensor b) {
   const auto product = [](auto a_i, auto b_i) { return a_i * b_i; };
-  return binary("mul", a, b, product, [](auto, auto b_i) { return b_i; }, [](auto a_i, auto) { return a_i; });
+  return binary(
+      "mul", a, b, product, [](auto, auto b_i) { return b_i; }, [](auto a_i, auto) { return a_i; });
 }
 
 Tensor div(Tensor a, Tensor b) {
@@ -32,7 +35,8 @@ Tensor scale(Tensor x, Real factor) {
 }
 
 Tensor neg(Tensor x) {
-  return unary("neg", x, [](auto x_i) { return -x_i; }, [](auto, auto) { return simd::all(-1); });
+  return unary(
+      "neg", x, [](auto x_i) { return -x_i; }, [](auto, auto) { return simd::all(-1); });
 }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

@@ -61,7 +61,9 @@ Tensor cross_entropy(Tensor logits, Ids targets, const CrossEntropy& options) {
     const Packet top = all(largest[i] = simd::max(classes, z));
     sums[i] = simd::sum_exp(classes, z, largest[i]);
     losses[i] = std::log(sums[i]) - (1 - smoothing) * (z[target[i]] - largest[i]);
-    if (smoothing > 0) losses[i] -= share * simd::sum(classes, [=](Packet z_v) { return z_v - top; }, z);
+    if (smoothing > 0)
+      losses[i] -= share * simd::sum(
+                               classes, [=](Packet z_v) { return z_v - top; }, z);
   });
   double total = 0;
   for (Index i = 0; i < targets.numel(); ++i) total += static_cast<double>(losses[i]);

@@ -31,7 +31,8 @@ Tensor dropout(Tensor x, Real p) {
   Tensor y = tape.result("dropout", x.shape(), {x});
   const Index n = x.numel(), sequences = x.rank() > 0 ? std::max<Index>(x.size(0), 1) : 1;
   const auto first = static_cast<std::uint64_t>(tape.random.first_sequence * (n / sequences));
-  const double share = std::min(static_cast<double>(static_cast<float>(p)), 1 - 0x1p-32);  // as float in both precisions
+  const double share =
+      std::min(static_cast<double>(static_cast<float>(p)), 1 - 0x1p-32);  // as float in both precisions
   const auto threshold = static_cast<std::uint32_t>(share * 0x1p32);
   const Real factor = 1 / (1 - p);
   bool* keep = tape.scratch<bool>(n);

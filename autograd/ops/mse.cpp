@@ -22,7 +22,8 @@ Tensor mse(Tensor prediction, Tensor target) {
     const Real slope = 2 * *y.grad() / static_cast<Real>(n);
     const auto rule = [&](Tensor x, Tensor other) {
       if (Real* dx = x.grad_buffer())
-        simd::accumulate(n, dx, [=](auto a, auto b) { return simd::all(slope) * (a - b); }, x.value(), other.value());
+        simd::accumulate(
+            n, dx, [=](auto a, auto b) { return simd::all(slope) * (a - b); }, x.value(), other.value());
     };
     rule(prediction, target);
     rule(target, prediction);

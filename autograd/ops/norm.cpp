@@ -40,7 +40,8 @@ void sum_rows(Tensor p, const Shape& shape, F add_row) {
     for (Index row = begin; row < end; ++row) add_row(sums + piece * width, row * width, row);
   });
   for (Index piece = 0; piece < pieces; ++piece)
-    simd::accumulate(width, Strided{dp, p.strides()[0]}, [](Packet s) { return s; }, sums + piece * width);
+    simd::accumulate(
+        width, Strided{dp, p.strides()[0]}, [](Packet s) { return s; }, sums + piece * width);
 }
 
 }  // namespace
@@ -59,7 +60,9 @@ Tensor layer_norm(Tensor x, Tensor gain, Tensor bias, Real eps) {
   for_rows(shape, 4, [=, in = x.value(), out = y.value()](Index at, Index row) {
     const Real mean = means[row] = simd::total(n, in + at) / static_cast<Real>(n);
     const Packet m = all(mean);
-    const Real variance = simd::sum(n, [=](Packet v) { return (v - m) * (v - m); }, in + at) / static_cast<Real>(n);
+    const Real variance = simd::sum(
+                              n, [=](Packet v) { return (v - m) * (v - m); }, in + at) /
+                          static_cast<Real>(n);
     const Packet r = all(rstds[row] = 1 / std::sqrt(variance + eps));
     const auto normalise = [=](Packet x_i, Packet g_i, Packet b_i) { return (x_i - m) * r * g_i + b_i; };
     simd::map(n, out + at, normalise, in + at, g, b);
@@ -82,10 +85,12 @@ Tensor layer_norm(Tensor x, Tensor gain, Tensor bias, Real eps) {
       });
     sum_rows(gain, shape, [=](Real* sums, Index at, Index row) {
       const Packet m = all(means[row]), r = all(rstds[row]);
-      simd::accumulate(n, sums, [=](Packet dy_i, Packet x_i) { return dy_i * ((x_i - m) * r); }, dy + at, in + at);
+      simd::accumulate(
+          n, sums, [=](Packet dy_i, Packet x_i) { return dy_i * ((x_i - m) * r); }, dy + at, in + at);
     });
     sum_rows(bias, shape, [=](Real* sums, Index at, Index) {
-      simd::accumulate(n, sums, [](Packet dy_i) { return dy_i; }, dy + at);
+      simd::accumulate(
+          n, sums, [](Packet dy_i) { return dy_i; }, dy + at);
     });
   });
   return y;
@@ -104,7 +109,8 @@ Tensor rms_norm(Tensor x, Tensor gain, Real eps) {
   for_rows(shape, 3, [=, in = x.value(), out = y.value()](Index at, Index row) {
     const Real mean_square = simd::sum(n, product, in + at, in + at) / static_cast<Real>(n);
     const Packet r = all(rrms[row] = 1 / std::sqrt(mean_square + eps));
-    simd::map(n, out + at, [=](Packet x_i, Packet g_i) { return x_i * r * g_i; }, in + at, g);
+    simd::map(
+        n, out + at, [=](Packet x_i, Packet g_i) { return x_i * r * g_i; }, in + at, g);
   });
   // with h = x rrms and u = dy gain:  dx += rrms (u - h mean(u h)),   dgain += sum dy h
   tape.on_backward(y, [=] {
@@ -119,7 +125,8 @@ Tensor rms_norm(Tensor x, Tensor gain, Real eps) {
       });
     sum_rows(gain, shape, [=](Real* sums, Index at, Index row) {
       const Packet r = all(rrms[row]);
-      simd::accumulate(n, sums, [=](Packet dy_i, Packet x_i) { return dy_i * (x_i * r); }, dy + at, in + at);
+      simd::accumulate(
+          n, sums, [=](Packet dy_i, Packet x_i) { return dy_i * (x_i * r); }, dy + at, in + at);
     });
   });
   return y;

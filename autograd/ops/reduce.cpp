@@ -114,7 +114,8 @@ Tensor logsumexp(Tensor x, int axis, bool keep_axis) {
         const Real largest = simd::max(n, row);
         if (largest == kMinusInfinity) continue;  // no element moves the result
         const Packet shift = simd::all(largest), slope = simd::all(dy[r] / simd::sum_exp(n, row, largest));
-        simd::accumulate(n, dx + r * n, [=](Packet v) { return slope * simd::exp(v - shift); }, row);
+        simd::accumulate(
+            n, dx + r * n, [=](Packet v) { return slope * simd::exp(v - shift); }, row);
       }
     });
   });

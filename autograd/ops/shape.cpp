@@ -31,10 +31,12 @@ std::optional<Strides> view_strides(Tensor x, const Shape& shape) {
 }
 
 void copy(const Shape& shape, const Operand& to, const Operand& from) {
-  map(shape, [](auto v) { return v; }, to, from);
+  map(
+      shape, [](auto v) { return v; }, to, from);
 }
 void add_to(const Shape& shape, const Operand& to, const Operand& from) {
-  accumulate(shape, [](auto v) { return v; }, to, from);
+  accumulate(
+      shape, [](auto v) { return v; }, to, from);
 }
 
 }  // namespace
@@ -77,7 +79,8 @@ Tensor permute(Tensor x, std::initializer_list<int> axes) {
   std::size_t to = 0;
   for (int axis : axes) {
     const int a = from.axis_index(axis);
-    if (seen >> a & 1) fail(x.tape(), "permute", "axis " + std::to_string(axis) + " occurs twice", "name each axis once");
+    if (seen >> a & 1)
+      fail(x.tape(), "permute", "axis " + std::to_string(axis) + " occurs twice", "name each axis once");
     seen |= 1u << a;
     sizes[to] = from[a];
     strides[to++] = x.strides()[static_cast<std::size_t>(a)];

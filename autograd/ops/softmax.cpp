@@ -15,9 +15,11 @@ Tensor softmax(Tensor x) {
   Tensor y = x.tape().result("softmax", x.shape(), {x});
   for_rows(x.shape(), 8, [n, in = x.value(), out = y.value()](Index at, Index) {
     const Packet largest = all(simd::max(n, in + at));
-    simd::map(n, out + at, [=](Packet x_i) { return simd::exp(x_i - largest); }, in + at);
+    simd::map(
+        n, out + at, [=](Packet x_i) { return simd::exp(x_i - largest); }, in + at);
     const Packet norm = all(1 / simd::total(n, out + at));
-    simd::map(n, out + at, [=](Packet e_i) { return norm * e_i; }, out + at);
+    simd::map(
+        n, out + at, [=](Packet e_i) { return norm * e_i; }, out + at);
   });
   // dx_i += y_i (dy_i - sum_j dy_j y_j)
   x.tape().on_backward(y, [=] {
@@ -25,8 +27,10 @@ Tensor softmax(Tensor x) {
     if (!dx) return;
     for_rows(x.shape(), 4, [n, dx, y_all = y.value(), dy_all = y.grad()](Index at, Index) {
       const Real *p = y_all + at, *dy = dy_all + at;
-      const Packet dot = all(simd::sum(n, [](Packet a, Packet b) { return a * b; }, dy, p));
-      simd::accumulate(n, dx + at, [=](Packet y_i, Packet dy_i) { return y_i * (dy_i - dot); }, p, dy);
+      const Packet dot = all(simd::sum(
+          n, [](Packet a, Packet b) { return a * b; }, dy, p));
+      simd::accumulate(
+          n, dx + at, [=](Packet y_i, Packet dy_i) { return y_i * (dy_i - dot); }, p, dy);
     });
   });
   return y;
@@ -39,7 +43,8 @@ Tensor log_softmax(Tensor x) {
   for_rows(x.shape(), 8, [n, in = x.value(), out = y.value()](Index at, Index) {
     const Real largest = simd::max(n, in + at);
     const Packet shift = all(largest), log_sum = all(std::log(simd::sum_exp(n, in + at, largest)));
-    simd::map(n, out + at, [=](Packet x_i) { return (x_i - shift) - log_sum; }, in + at);
+    simd::map(
+        n, out + at, [=](Packet x_i) { return (x_i - shift) - log_sum; }, in + at);
   });
   // dx_i += dy_i - exp(y_i) sum_j dy_j
   x.tape().on_backward(y, [=] {

@@ -36,8 +36,8 @@ Tensor where(Bools condition, Tensor a, Tensor b) {
   walk<4>(shape, {out.strides, yes.strides, no.strides, mask_steps},
           [=](const auto& at, Index count, const auto& step) {
             for (Index i = 0; i < count; ++i)
-              out.data[at[0] + i * step[0]] = mask[at[3] + i * step[3]] ? yes.data[at[1] + i * step[1]]
-                                                                       : no.data[at[2] + i * step[2]];
+              out.data[at[0] + i * step[0]] =
+                  mask[at[3] + i * step[3]] ? yes.data[at[1] + i * step[1]] : no.data[at[2] + i * step[2]];
           });
   // da += dy where the condition holds, db += dy elsewhere
   tape.on_backward(y, [=] {
