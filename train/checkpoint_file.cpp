@@ -32,8 +32,10 @@ void transfer_tensors(Archive& a, const char* field, typename Archive::template 
 template <class Archive>
 void transfer_training(Archive& a, typename Archive::template Ref<TrainingState> training) {
   a.number("training.step", training.step);
-  a.number("training.best_metric", training.best_metric);
   a.number("training.best_step", training.best_step);
+  a.number("training.best_metric", training.best_metric);
+  a.number("training.best_token_accuracy", training.best_token_accuracy);
+  a.number("training.best_loss", training.best_loss);
   transfer_tensors(a, "training.moments", training.moments);
 }
 
@@ -93,7 +95,8 @@ std::string fault(const CheckpointFile& file) {
   const TrainingState& training = *file.training;
   if (training.step > steps || training.best_step > training.step)
     return "training.step " + std::to_string(training.step) + " is beyond train.steps or before training.best_step";
-  if (!is_share(training.best_metric)) return "training.best_metric is outside [0, 1]";
+  if (!is_share(training.best_metric) || !is_share(training.best_token_accuracy))
+    return "training.best_metric is outside [0, 1]";
   const std::string wrong = fault(training.moments, file.width);
   return wrong.empty() ? "" : "moment " + wrong;
 }

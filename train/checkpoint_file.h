@@ -22,8 +22,10 @@ struct StoredTensor {
 
 struct TrainingState {
   std::uint64_t step = 0;  // steps done; data position and random state follow from seed and step
-  double best_metric = 0;  // exact match of best.ckpt
-  std::uint64_t best_step = 0;
+  std::uint64_t best_step = 0;  // at which best.ckpt was taken; 0: not evaluated yet. Its figures:
+  double best_metric = 0;       // exact match
+  double best_token_accuracy = 0;
+  double best_loss = 0;
   std::vector<StoredTensor> moments;  // "adamw.m", "adamw.v" of each parameter
 };
 
