@@ -57,7 +57,9 @@ bool held_out(const std::vector<std::int32_t>& source) {
   for (const std::int32_t id : source)
     for (int shift = 0; shift < 32; shift += 8)
       hash = (hash ^ (static_cast<std::uint32_t>(id) >> shift & 0xff)) * 0x100000001b3;
-  return hash % 10 == 0;
+  // The lowest bit of FNV-1a is the parity of the ids; folded with the high half it is not, so that a task about
+  // parity can be held out fairly.
+  return (hash ^ hash >> 32) % 10 == 0;
 }
 
 void draw_split(const Task& task, bool want_held_out, rng::Generator& random, Example& example) {

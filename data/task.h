@@ -66,7 +66,7 @@ class Task {
 };
 
 /// True for the tenth of all sources that no training batch contains: their hash is 0 mod 10. The hash is FNV-1a
-/// (64 bits, Fowler, Noll and Vo) over the ids as little-endian 32-bit words.
+/// (64 bits, Fowler, Noll and Vo) over the ids as little-endian 32-bit words, its high half folded onto the low one.
 bool held_out(const std::vector<std::int32_t>& source);
 /// Draws until the example is held out, or until it is not. Throws ConfigError when the task seems to have none such.
 void draw_split(const Task& task, bool want_held_out, rng::Generator& random, Example& example);
