@@ -95,7 +95,8 @@ void Command::answer(const nlohmann::ordered_json& object) const {
 
 void add_output_options(CLI::App& app, Command& command) {
   app.add_flag("--json", command.json, "print one JSON object as the last line");
-  app.add_flag("--double", "compute in double precision");
+  app.add_flag_callback(
+      "--double", [] {}, "compute in double precision");
 }
 
 void add_threads_option(CLI::App& app, int& threads) {

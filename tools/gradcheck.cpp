@@ -82,7 +82,9 @@ void add_gradcheck(CLI::App& app, Command& command) {
   auto options = std::make_shared<GradcheckOptions>();
   app.add_option("task", options->task, "check the whole of this task's model and loss; every op unless given")
       ->type_name("TASK");
-  app.add_option("--set", options->set, "a setting of the model, as for train")->type_name("KEY=VALUE");
+  app.add_option("--set", options->set, "a setting of the model, as for train")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   app.add_option("--seed", options->seed, "of values and directions")->capture_default_str();
   app.callback([options, &command] { run_gradcheck(*options, command); });
 }

@@ -1,4 +1,4 @@
-// All of Tapehead's public interface; installed as <tapehead/tapehead.h>.
+// All of the library: #include <tapehead/tapehead.h>.
 #pragma once
 
 #include "autograd/attention.h"
@@ -7,3 +7,15 @@
 #include "autograd/ops.h"
 #include "autograd/rng.h"
 #include "autograd/tape.h"
+#include "data/batch.h"
+#include "data/task.h"
+#include "nn/generate.h"
+#include "nn/transformer.h"
+#include "train/checkpoint.h"
+#include "train/config.h"
+#include "train/measures.h"
+#include "train/optimizer.h"
+#include "train/run_folder.h"
+#include "train/schedule.h"
+#include "train/shards.h"
+#include "train/trainer.h"

@@ -1,0 +1,198 @@
+// tapehead train: from a task's name to a run folder with a model that has learned it.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <memory>
+#include <optional>
+
+#include "autograd/error.h"
+#include "tools/command.h"
+#include "tools/progress.h"
+#include "train/trainer.h"
+
+namespace tapehead::inline TAPEHEAD_REAL {
+
+namespace {
+
+struct TrainFlags {
+  std::string task, config, resume, out;
+  std::vector<std::string> set;
+  std::optional<std::int64_t> steps;
+  std::optional<std::uint64_t> seed;
+  std::uint64_t stop_at = 0;
+  bool force = false;
+  int threads = 1;
+};
+
+// --- settings: the task's defaults, then the file, then --set, then the options that have a name of their own
+
+void apply(const TrainFlags& flags, Config& config) {
+  std::string problems;
+  const auto collect = [&](auto set) {
+    try {
+      set();
+    } catch (const ConfigError& e) {
+      problems += (problems.empty() ? "" : "\n") + std::string(e.what());
+    }
+  };
+  if (!flags.config.empty()) collect([&] { config.read_toml(flags.config); });
+  for (const std::string& assignment : flags.set) collect([&] { config.set(assignment); });
+  if (flags.steps) config.train.steps = *flags.steps;
+  if (flags.seed) config.seed = *flags.seed;
+  if (!problems.empty()) throw ConfigError(problems);
+}
+
+Config config_of(const TrainFlags& flags) {
+  if (flags.task.empty() && flags.config.empty())
+    throw ConfigError(
+        error_line("train", "neither a task nor a config is given", {}, "tapehead tasks lists the tasks"));
+  Config config;
+  if (!flags.task.empty()) config = Config::defaults(flags.task);
+  apply(flags, config);
+  return config;
+}
+
+// What a run may change when it goes on: how long, how fast, when to look and stop; not what it learns.
+Config resumed_config(const TrainFlags& flags) {
+  if (!flags.config.empty() || flags.seed || !flags.out.empty() || flags.force)
+    throw ConfigError(error_line("train", "--resume goes on with the run's own config, seed and folder", {},
+                                 "leave out --config, --seed, --out and --force"));
+  const CheckpointFile last = CheckpointFile::load(flags.resume + "/last.ckpt");
+  Config config = last.config;
+  if (!flags.task.empty() && flags.task != config.task)
+    throw ConfigError(error_line("train", flags.resume + " holds a run of " + config.task + ", not of " + flags.task));
+  for (const std::string& assignment : flags.set)
+    if (!assignment.starts_with("train."))
+      throw ConfigError(error_line("train", "--set " + assignment + " would change a run that has begun", {},
+                                   "with --resume only train.* can be set"));
+  apply(flags, config);
+  return config;
+}
+
+// --- signals: the first asks for an orderly end, the second ends at once
+
+volatile std::sig_atomic_t caught_signal = 0;
+
+void on_signal(int signal) {
+  caught_signal = signal;
+  std::signal(signal, SIG_DFL);
+}
+
+void watch_signals() {
+  caught_signal = 0;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, on_signal);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away must not end the training
+}
+
+// --- what a person reads
+
+std::string headline(const Config& config, const Model& model, const TrainFlags& flags) {
+  const ModelConfig& m = model.config;
+  return fmt::format("{}: {}, {} of {} heads, width {}, {} parameters; seed {}, {}\n", config.task, name_of(m.kind),
+                     m.layers == 1 ? "1 layer" : fmt::format("{} layers", m.layers), m.heads, m.width,
+                     grouped(parameter_count(model.net)), config.seed,
+                     flags.threads == 1 ? "1 thread" : fmt::format("{} threads", flags.threads));
+}
+
+std::string closing(const Config& config, const TrainResult& result, const std::string& folder) {
+  std::string text;
+  if (result.interrupted)
+    text =
+        fmt::format("stopped and saved after step {}; go on with: tapehead train --resume {}\n", result.step, folder);
+  else if (result.best_step > 0)
+    text = fmt::format("{} reached {} exact match on {} unseen sequences at step {} ({:.1f} s)\n", config.task,
+                       percent(result.best.exact_match), grouped(Trainer::kHeldOut), result.best_step, result.seconds);
+  return text + fmt::format("run folder: {}\nsee its heads: tapehead inspect {}\n", folder, folder);
+}
+
+nlohmann::ordered_json summary_json(const Config& config, const TrainResult& result, std::int64_t parameters,
+                                    const std::string& folder) {
+  return {{"task", config.task},
+          {"seed", config.seed},
+          {"steps", result.step},
+          {"seconds", result.seconds},
+          {"loss", json_number(result.best_step ? result.best.loss : NAN)},
+          {"exact_match", json_number(result.best_step ? result.best.exact_match : NAN)},
+          {"token_accuracy", json_number(result.best_step ? result.best.token_accuracy : NAN)},
+          {"parameters", parameters},
+          {"run", folder}};
+}
+
+// Shows each step; asks for an end when a signal has come.
+TrainObserver watch(ProgressDisplay& display, std::uint64_t steps) {
+  using Clock = std::chrono::steady_clock;
+  struct State {
+    Progress progress;
+    Clock::time_point start = Clock::now();
+    std::uint64_t first = 0;  // step done before this process
+    std::int64_t tokens = 0;
+  };
+  auto state = std::make_shared<State>();
+  state->progress.steps = steps;
+  TrainObserver observer;
+  observer.on_step = [&display, state](const StepReport& report) {
+    if (state->tokens == 0) state->first = report.step - 1;
+    state->tokens += report.tokens;
+    Progress& p = state->progress;
+    p.step = report.step;
+    p.loss = report.loss;
+    const double seconds = std::chrono::duration<double>(Clock::now() - state->start).count();
+    p.tokens_per_second = static_cast<double>(state->tokens) / seconds;
+    p.seconds_left = seconds / static_cast<double>(p.step - state->first) * static_cast<double>(p.steps - p.step);
+    display.update(p, seconds);
+  };
+  observer.on_evaluation = [state](std::uint64_t, const Evaluation& e) { state->progress.exact_match = e.exact_match; };
+  observer.interrupted = [] { return caught_signal != 0; };
+  return observer;
+}
+
+void run_train(const TrainFlags& flags, Command& command) {
+  TrainOptions options;
+  options.resume = !flags.resume.empty();
+  options.config = options.resume ? resumed_config(flags) : config_of(flags);
+  options.stop_at = flags.stop_at;
+  options.threads = flags.threads;
+  options.config.check();
+  const std::unique_ptr<Task> task = make_task(options.config.task, options.config.data);
+  const Model model(options.config.model_for(*task),
+                    options.config.seed);  // too large a model fails here, before a folder exists
+  const RunFolder folder = options.resume      ? prepare_run_folder(flags.resume, false, true)
+                           : flags.out.empty() ? new_run_folder(options.config.task)
+                                               : prepare_run_folder(flags.out, flags.force, false);
+  command.start();
+  watch_signals();
+  if (!command.quiet) command.say(headline(options.config, model, flags));
+  ProgressDisplay display(stderr, detect_terminal(STDERR_FILENO), command.quiet);
+  const TrainObserver observer = watch(display, static_cast<std::uint64_t>(options.config.train.steps));
+  const TrainResult result = train(options, folder, observer);
+  display.finish();
+  if (!command.quiet) command.say(closing(options.config, result, folder.path()));
+  command.answer(summary_json(options.config, result, parameter_count(model.net), folder.path()));
+  if (caught_signal != 0) command.exit_code = 128 + SIGINT;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Command& command) {
+  auto flags = std::make_shared<TrainFlags>();
+  app.add_option("task", flags->task, "what to learn; tapehead tasks lists them")->type_name("TASK");
+  app.add_option("--config", flags->config, "settings from a TOML file")->type_name("FILE");
+  app.add_option("--set", flags->set, "one setting, such as model.heads=2; docs/config.md lists them")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--steps", flags->steps, "the same as --set train.steps=N")->check(CLI::PositiveNumber);
+  app.add_option("--seed", flags->seed, "of weights, data and everything random; 1 unless given");
+  app.add_option("--out", flags->out, "run folder; the next free runs/TASK-001 unless given")->type_name("DIR");
+  app.add_flag("--force", flags->force, "replace a run that --out holds");
+  app.add_option("--resume", flags->resume, "go on with an interrupted run")->type_name("DIR");
+  app.add_option("--stop-at", flags->stop_at, "save and end after this step, as an interruption would")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--quiet", command.quiet, "print nothing but errors and --json");
+  add_threads_option(app, flags->threads);
+  app.callback([flags, &command] { run_train(*flags, command); });
+}
+
+}  // namespace tapehead::inline TAPEHEAD_REAL
