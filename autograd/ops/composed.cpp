@@ -27,6 +27,7 @@ Tensor softmax(Tensor x) {
 Tensor log_softmax(Tensor x) { return x - logsumexp(x, -1, true); }
 
 Tensor linear(Tensor x, Tensor weight, Tensor bias) {
+  if (x.shape().rank() == 1) return reshape(composed::linear(reshape(x, {1, -1}), weight, bias), {-1});
   const Tensor y = matmul(x, transpose(weight));
   return bias.defined() ? y + bias : y;
 }
