@@ -104,12 +104,6 @@ std::string Comparison::failures() const {
   return lines;
 }
 
-double Comparison::worst() const {
-  double worst = 0;
-  for (const Distance& d : distances_) worst = std::max(worst, d.absolute);
-  return worst > 0 ? worst / largest_ : 0;
-}
-
 // --- cases
 
 const Entry* Case::find(const char* role, const std::string& name) const {

@@ -47,7 +47,6 @@ class Comparison {
   void add(const std::string& what, std::span<const Real> got, const Entry& want);
   /// A line for each tensor that is too far off, or has another size, or holds a NaN.
   std::string failures() const;
-  double worst() const;  // max|a - b| / largest over all tensors
 
  private:
   struct Distance {

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from ops import draw, end_aligned, ids, normal
+from ops import draw, end_aligned, flags, ids
 from store import File, exact, same, stream
 
 C, H, FF, V, T, S, LAYERS = 16, 2, 32, 11, 6, 5, 2
@@ -342,9 +342,10 @@ def train(start, tokens, targets, optimizer_kind):
 
 def make_training():
     """A decoder (pre-norm, untied) learns to repeat the token before. Three of the V tokens never occur: mere decay."""
-    file = File("training")
-    tokens = draw(stream("training"), ids(STEPS, 4, T, below=8))
-    targets = torch.cat([torch.full((STEPS, 4, 1), -1), tokens[..., :-1]], -1)
+    file, B = File("training"), 8
+    tokens = draw(stream("training"), ids(STEPS, B, T, below=8))
+    targets = torch.cat([torch.full((STEPS, B, 1), -1), tokens[..., :-1]], -1)
+    targets[draw(stream("training/ignored"), flags(STEPS, B, T, share=0.2))] = -1  # sequences count unequally
     start = random_parameters("training", model_shapes("decoder"), scale=0.07)
     losses, norms, p = train(start, tokens, targets, AdamW)
     other_losses, other_norms, other_p = train(start, tokens, targets, TorchAdamW)

@@ -48,8 +48,8 @@ def ids(*shape, below, ignored=0.0):
     return lambda rng: np.where(rng.uniform(size=shape) < ignored, -1, rng.randint(0, below, shape))
 
 
-def flags(*shape):
-    return lambda rng: rng.uniform(size=shape) < 0.6
+def flags(*shape, share=0.6):
+    return lambda rng: rng.uniform(size=shape) < share
 
 
 def visible(*shape):
