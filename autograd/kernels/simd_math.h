@@ -5,8 +5,11 @@
 // and over 1e8 random doubles: see the functions.
 #pragma once
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <numbers>
+#include <type_traits>
 
 #include "autograd/kernels/simd.h"
 
@@ -24,34 +27,45 @@ Packet polynomial(Packet x, const Real (&c)[N]) {
 }
 
 constexpr bool kDouble = sizeof(Real) == 8;
+constexpr int kMantissaBits = kDouble ? 52 : 23;
+typedef std::conditional_t<kDouble, std::uint64_t, std::uint32_t> Bits __attribute__((vector_size(sizeof(Packet))));
 
-/// x = n ln 2 + r; p = e^r - 1, so that e^x = 2^n (1 + p).
+/// x = n ln 2 + r. `power` holds n << kMantissaBits: added to the bits of a number it multiplies by 2^n.
 struct Reduced {
-  Packet n, p;
+  Bits power;
+  Packet r;
 };
 inline Reduced reduce(Packet x) {
-  // ln 2 in two parts: n * high is exact without a fused multiply-add, too
+  // adding 1.5 * 2^kMantissaBits rounds to an integer and leaves it in the lowest bits
+  constexpr Real kShift = kDouble ? Real(0x1.8p52) : Real(0x1.8p23);
+  // ln 2 in two parts: n * kHigh is exact even without a fused multiply-add
   constexpr Real kHigh = kDouble ? Real(0x162E42FEFAp-37L) : Real(355.0 / 512);
   constexpr Real kLow = static_cast<Real>(0.693147180559945309417232121458L - static_cast<long double>(kHigh));
-  const Packet n = packet::pfloor(packet::pmadd(x, all(std::numbers::log2e_v<Real>), all(Real(0.5))));
+  const Packet shifted = packet::pmadd(x, all(std::numbers::log2e_v<Real>), all(kShift));
+  const Packet n = shifted - all(kShift);
   const Packet r = packet::pmadd(n, all(-kLow), packet::pmadd(n, all(-kHigh), x));
-  constexpr Real k2 = Real(1) / 2, k3 = k2 / 3, k4 = k3 / 4, k5 = k4 / 5, k6 = k5 / 6, k7 = k6 / 7;
-  if constexpr (kDouble) {
-    constexpr Real k8 = k7 / 8, k9 = k8 / 9, k10 = k9 / 10, k11 = k10 / 11, k12 = k11 / 12, k13 = k12 / 13;
-    const Packet tail = polynomial(r, {k2, k3, k4, k5, k6, k7, k8, k9, k10, k11, k12, k13});
-    return {n, packet::pmadd(tail, r * r, r)};
-  } else {
-    return {n, packet::pmadd(polynomial(r, {k2, k3, k4, k5, k6, k7}), r * r, r)};
-  }
+  return {std::bit_cast<Bits>(shifted) << kMantissaBits, r};
+}
+inline Packet times_power(Packet x, Bits power) { return std::bit_cast<Packet>(std::bit_cast<Bits>(x) + power); }
+
+/// e^r - 1 = r + r^2 (1/2! + r/3! + ...)
+inline Packet expm1_reduced(Packet r) {
+  constexpr Real k2 = Real(1) / 2, k3 = k2 / 3, k4 = k3 / 4, k5 = k4 / 5, k6 = k5 / 6, k7 = k6 / 7, k8 = k7 / 8,
+                 k9 = k8 / 9, k10 = k9 / 10, k11 = k10 / 11, k12 = k11 / 12, k13 = k12 / 13;
+  if constexpr (kDouble)
+    return packet::pmadd(polynomial(r, {k2, k3, k4, k5, k6, k7, k8, k9, k10, k11, k12, k13}), r * r, r);
+  else
+    return packet::pmadd(polynomial(r, {k2, k3, k4, k5, k6, k7}), r * r, r);
 }
 
-/// e^x; 0 where the result would be below the normal numbers (and slow), infinity where it would be above them.
+/// e^x; 0 where the result would lie below the normal numbers, which are slow. float 1.0 ulp, double 1.0 ulp.
 inline Packet exp(Packet x) {
-  constexpr Real kLowest = kDouble ? Real(-708.3964185) : Real(-87.336544),
-                 kHighest = kDouble ? Real(709.79) : Real(88.73);
-  const Packet inside = where_less(x, all(kLowest), all(kLowest), where_less(all(kHighest), x, all(kHighest), x));
-  const Reduced e = reduce(inside);
-  return where_less(x, all(kLowest), all(0), packet::pldexp(Packet(all(1) + e.p), e.n));
+  constexpr Real kLowest = kDouble ? Real(-708.3964185) : Real(-87.336544);  // log of the smallest normal number
+  constexpr Real kHighest = kDouble ? Real(709.782712893384) : Real(88.7228391);  // and of the largest number
+  const Reduced e = reduce(x);
+  const Packet y = times_power(all(1) + expm1_reduced(e.r), e.power);
+  const Packet finite = where_less(x, all(kHighest), y, x + all(std::numeric_limits<Real>::infinity()));  // keeps NaN
+  return where_less(x, all(kLowest), all(0), finite);
 }
 
 /// sum_i exp(x_i - shift)
@@ -71,13 +85,13 @@ inline Packet log(Packet x) {
 /// 1 / (1 + e^-x)
 inline Packet sigmoid(Packet x) { return all(1) / (all(1) + exp(-x)); }
 
-/// tanh |x| = m / (m + 2) with m = e^(2 |x|) - 1 = 2^n p + (2^n - 1), which keeps small x exact.
+/// tanh |x| = m / (m + 2) with m = e^(2 |x|) - 1 = 2^n (e^r - 1) + (2^n - 1), which keeps small x exact.
 inline Packet tanh(Packet x) {
   constexpr Real kOne = kDouble ? Real(20) : Real(10);  // beyond, tanh rounds to 1
   const Packet a = packet::pabs(x);
   const Reduced e = reduce(all(2) * where_less(all(kOne), a, all(kOne), a));
-  const Packet power = packet::pldexp(all(1), e.n);
-  const Packet m = packet::pmadd(power, e.p, power - all(1)), y = m / (m + all(2));
+  const Packet power = times_power(all(1), e.power);
+  const Packet m = packet::pmadd(power, expm1_reduced(e.r), power - all(1)), y = m / (m + all(2));
   return where_less(x, all(0), -y, y);
 }
 
