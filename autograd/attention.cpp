@@ -72,13 +72,7 @@ void scores(const Problem& p, const Panel& panel, ConstMatrix q, ConstMatrix k, 
 
 // row = softmax(row); returns log sum_i exp(row_i)
 Real softmax_row(Index n, Real* row) {
-  const Real largest = simd::max(n, row);
-  const Packet shift = simd::all(largest);
-  simd::map(
-      n, row, [=](Packet x) { return simd::exp(x - shift); }, row);
-  const Real total = simd::total(n, row);
-  simd::map(
-      n, row, [norm = simd::all(1 / total)](Packet e) { return e * norm; }, row);
+  const auto [largest, total] = simd::softmax(n, row, row);
   return largest + std::log(total);
 }
 

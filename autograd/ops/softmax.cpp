@@ -13,14 +13,8 @@ Tensor softmax(Tensor x) {
   x = contiguous(x);
   const Index n = x.size(-1);
   Tensor y = x.tape().result("softmax", x.shape(), {x});
-  for_rows(x.shape(), 8, [n, in = x.value(), out = y.value()](Index at, Index) {
-    const Packet largest = all(simd::max(n, in + at));
-    simd::map(
-        n, out + at, [=](Packet x_i) { return simd::exp(x_i - largest); }, in + at);
-    const Packet norm = all(1 / simd::total(n, out + at));
-    simd::map(
-        n, out + at, [=](Packet e_i) { return norm * e_i; }, out + at);
-  });
+  for_rows(x.shape(), 8,
+           [n, in = x.value(), out = y.value()](Index at, Index) { simd::softmax(n, in + at, out + at); });
   // dx_i += y_i (dy_i - sum_j dy_j y_j)
   x.tape().on_backward(y, [=] {
     Real* dx = x.grad_buffer();
