@@ -183,7 +183,8 @@ void save_weights(const Problem& p, Tape& tape, const Shape& shape) {
   }
 }
 
-void check(Tape& tape, Tensor q, Tensor k, Tensor v, const Attention& options) {
+// The leading axes [...] that q, k and v share by broadcasting.
+Shape checked(Tape& tape, Tensor q, Tensor k, Tensor v, const Attention& options) {
   const std::string shapes = "q is " + q.shape().str() + ", k is " + k.shape().str() + ", v is " + v.shape().str();
   if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2)
     fail(tape, "attention", shapes, "all need two axes: positions and features");
@@ -195,6 +196,11 @@ void check(Tape& tape, Tensor q, Tensor k, Tensor v, const Attention& options) {
     fail(tape, "attention", "temperature is " + std::to_string(options.temperature), "give a finite number above 0");
   if (options.scale && !std::isfinite(*options.scale))
     fail(tape, "attention", "scale is " + std::to_string(*options.scale), "give a finite number");
+  const auto leading = [](Tensor x) { return x.shape().first(x.rank() - 2); };
+  if (const auto of_keys = broadcast(leading(k), leading(v)))
+    if (const auto of_all = broadcast(leading(q), *of_keys)) return *of_all;
+  fail(tape, "attention", "leading axes do not broadcast: " + shapes,
+       "axes align at the end; sizes must be equal or 1");
 }
 
 Real score_factor(Index width, const Attention& options) {
@@ -234,11 +240,8 @@ Strides like_queries(Tensor q, const Shape& shape) {
 
 Tensor attention(Tensor q, Tensor k, Tensor v, const Attention& options) {
   Tape& tape = q.tape();
-  check(tape, q, k, v, options);
+  const Shape leading = checked(tape, q, k, v, options);
   const Index T = q.size(-2), S = k.size(-2), D = q.size(-1), Dv = v.size(-1);
-  const Shape leading =
-      broadcast_shapes("attention", q.shape().first(q.rank() - 2),
-                       broadcast_shapes("attention", k.shape().first(k.rank() - 2), v.shape().first(v.rank() - 2)));
   q = rows_contiguous(q);
   k = rows_contiguous(k);
   v = rows_contiguous(v);
@@ -277,7 +280,7 @@ namespace composed {
 
 Tensor attention(Tensor q, Tensor k, Tensor v, const Attention& options) {
   Tape& tape = q.tape();
-  check(tape, q, k, v, options);
+  checked(tape, q, k, v, options);
   constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
   Tensor scores = scale(matmul(q, transpose(k)), score_factor(q.size(-1), options));  // [..., T, S]
   const Index T = scores.size(-2), S = scores.size(-1);
