@@ -1,7 +1,7 @@
 // Scaled dot-product attention in one tape entry, forward and backward written by hand.
 //
 // Work goes by panels of kPanelRows queries against all keys they may see: the panel's scores stay in cache, and no
-// [T, S] matrix is kept beyond T = kPanelRows. Backward recomputes the weights from the saved log-sum-exp of each row
+// [T, S] matrix is kept beyond T = kPanelRows. Backward recomputes the weights from two saved numbers a row
 // (Dao et al. 2022, FlashAttention, section 3.1, without its online softmax: a panel sees whole rows).
 #include "autograd/attention.h"
 
@@ -22,7 +22,7 @@ constexpr Index kPanelRows = 64;
 
 // Everything a panel needs to know; lies in the arena, shared by forward and backward.
 struct Problem {
-  Tensor q, k, v, y, lse;
+  Tensor q, k, v, y, softmax;  // softmax [..., T, 2]: each row's largest score and 1 / sum exp(score - largest)
   Batches in_q, in_k, in_v, in_y;
   Index count, T, S, D, Dv;  // count: matrices in the leading axes
   Real factor;               // scale / temperature
@@ -70,31 +70,34 @@ void scores(const Problem& p, const Panel& panel, ConstMatrix q, ConstMatrix k, 
   }
 }
 
-// row = softmax(row); returns log sum_i exp(row_i)
-Real softmax_row(Index n, Real* row) {
+// row = softmax(row), saved = {its largest element, 1 / sum_i exp(row_i - largest)}. Two numbers: their log-sum-exp
+// alone, near 1e4 in float, would lose the sum behind the largest element.
+void softmax_row(Index n, Real* row, Real* saved) {
   const auto [largest, total] = simd::softmax(n, row, row);
-  return largest + std::log(total);
+  saved[0] = largest;
+  saved[1] = 1 / total;
 }
 
-// weights[r, s] = exp(scores[r, s] - lse[r]), from the saved log-sum-exp
-void weights_from_lse(const Problem& p, const Panel& panel, const Real* lse, Real* rows) {
+// The panel's rows of scores become the weights of the forward pass, to the bit.
+void weights_again(const Problem& p, const Panel& panel, const Real* saved, Real* rows) {
+  saved += 2 * (panel.item * p.T + panel.begin);
   for (Index r = 0; r < panel.rows; ++r) {
     Real* row = rows + r * p.S;
-    const Packet shift = simd::all(lse[panel.item * p.T + panel.begin + r]);
+    const Packet shift = simd::all(saved[2 * r]), norm = simd::all(saved[2 * r + 1]);
     simd::map(
-        panel.columns, row, [=](Packet x) { return simd::exp(x - shift); }, row);
+        panel.columns, row, [=](Packet x) { return simd::exp(x - shift) * norm; }, row);
   }
 }
 
 // --- whole passes
 
-// y = softmax(q k^T factor) v, lse = log sum exp
+// y = softmax(q k^T factor) v
 void forward(const Problem& p, Tape& tape) {
   const Index work = p.T * p.S * (p.D + p.Dv) / 8;
   const Index size = p.S * (kPanelRows + p.D + p.Dv);
   Real* const scratch = tape.scratch(piece_count(p.count, work) * size);
   const Real *q = p.q.value(), *k = p.k.value(), *v = p.v.value();
-  Real *y = p.y.value(), *lse = p.lse.value();
+  Real *y = p.y.value(), *saved = p.softmax.value();
   for_pieces(p.count, work, [=](Index begin, Index end, Index piece) {
     Real* room = scratch + piece * size;
     for (Index item = begin; item < end; ++item) {
@@ -104,7 +107,7 @@ void forward(const Problem& p, Tape& tape) {
         Real* w = p.kept ? p.kept + (item * p.T + panel.begin) * p.S : room;
         scores(p, panel, p.in_q(q, item), keys, w);
         for (Index r = 0; r < panel.rows; ++r)
-          lse[item * p.T + panel.begin + r] = softmax_row(panel.columns, w + r * p.S);
+          softmax_row(panel.columns, w + r * p.S, saved + 2 * (item * p.T + panel.begin + r));
         const Matrix out{y + p.in_y.offset(item) + panel.begin * p.in_y.row, p.in_y.row};
         gemm(panel.rows, p.Dv, panel.columns, {w, p.S, 1}, values, out, false);
       });
@@ -122,7 +125,7 @@ void backward(const Problem& p, Tape& tape) {
   Real* const scratch = tape.scratch((shared ? 1 : piece_count(p.count, work)) * size);
   const Real *q = p.q.value(), *k = p.k.value(), *v = p.v.value(), *y = p.y.value(), *dy = p.y.grad();
   Real *dq = p.q.grad_buffer(), *dk = p.k.grad_buffer(), *dv = p.v.grad_buffer();
-  const Real* lse = p.lse.value();
+  const Real* saved = p.softmax.value();
   const auto run = [=](Index begin, Index end, Index piece) {
     Real* room = scratch + piece * size;
     Real* const ds = room + p.S * kPanelRows;
@@ -134,7 +137,7 @@ void backward(const Problem& p, Tape& tape) {
         Real* w = p.kept ? p.kept + (item * p.T + panel.begin) * p.S : room;
         if (!p.kept) {
           scores(p, panel, queries, keys, w);
-          weights_from_lse(p, panel, lse, w);
+          weights_again(p, panel, saved, w);
         }
         const Index y_row = p.in_y.row, at = p.in_y.offset(item) + panel.begin * y_row;
         const ConstMatrix dout{dy + at, y_row, 1};
@@ -162,7 +165,7 @@ void backward(const Problem& p, Tape& tape) {
     for_pieces(p.count, work, run);
 }
 
-// The node "attention.weights", from the saved log-sum-exp: asking for it changes nothing else.
+// The node "attention.weights", computed again: asking for it changes nothing else.
 void save_weights(const Problem& p, Tape& tape, const Shape& shape) {
   Tensor saved = tape.saved("attention.weights", shape);
   Real* keys_room = tape.scratch(p.S * p.D);
@@ -172,12 +175,13 @@ void save_weights(const Problem& p, Tape& tape, const Shape& shape) {
       Real* to = saved.value() + (item * p.T + panel.begin) * p.S;
       std::fill_n(to, panel.rows * p.S, Real{0});
       scores(p, panel, p.in_q(p.q.value(), item), keys, to);
-      weights_from_lse(p, panel, p.lse.value(), to);
+      weights_again(p, panel, p.softmax.value(), to);
     });
   }
 }
 
-void check(Tape& tape, Tensor q, Tensor k, Tensor v, const Attention& options) {
+// The leading axes [...] that q, k and v share by broadcasting.
+Shape checked(Tape& tape, Tensor q, Tensor k, Tensor v, const Attention& options) {
   const std::string shapes = "q is " + q.shape().str() + ", k is " + k.shape().str() + ", v is " + v.shape().str();
   if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2)
     fail(tape, "attention", shapes, "all need two axes: positions and features");
@@ -189,6 +193,11 @@ void check(Tape& tape, Tensor q, Tensor k, Tensor v, const Attention& options) {
     fail(tape, "attention", "temperature is " + std::to_string(options.temperature), "give a finite number above 0");
   if (options.scale && !std::isfinite(*options.scale))
     fail(tape, "attention", "scale is " + std::to_string(*options.scale), "give a finite number");
+  const auto leading = [](Tensor x) { return x.shape().first(x.rank() - 2); };
+  if (const auto of_keys = broadcast(leading(k), leading(v)))
+    if (const auto of_all = broadcast(leading(q), *of_keys)) return *of_all;
+  fail(tape, "attention", "leading axes do not broadcast: " + shapes,
+       "axes align at the end; sizes must be equal or 1");
 }
 
 Real score_factor(Index width, const Attention& options) {
@@ -228,11 +237,8 @@ Strides like_queries(Tensor q, const Shape& shape) {
 
 Tensor attention(Tensor q, Tensor k, Tensor v, const Attention& options) {
   Tape& tape = q.tape();
-  check(tape, q, k, v, options);
+  const Shape leading = checked(tape, q, k, v, options);
   const Index T = q.size(-2), S = k.size(-2), D = q.size(-1), Dv = v.size(-1);
-  const Shape leading =
-      broadcast_shapes("attention", q.shape().first(q.rank() - 2),
-                       broadcast_shapes("attention", k.shape().first(k.rank() - 2), v.shape().first(v.rank() - 2)));
   q = rows_contiguous(q);
   k = rows_contiguous(k);
   v = rows_contiguous(v);
@@ -258,7 +264,7 @@ Tensor attention(Tensor q, Tensor k, Tensor v, const Attention& options) {
 
   p->y = tape.result("attention", shape, like_queries(q, shape), {q, k, v});
   p->in_y = Batches(p->y, leading);
-  p->lse = tape.saved("attention.lse", rows);
+  p->softmax = tape.saved("attention.softmax", rows.inserted(-1, 2));
   if (p->y.requires_grad() && T <= kPanelRows) p->kept = tape.scratch(weights.numel());
   forward(*p, tape);
   if (options.keep_weights || tape.keep_weights) save_weights(*p, tape, weights);
@@ -271,7 +277,7 @@ namespace composed {
 
 Tensor attention(Tensor q, Tensor k, Tensor v, const Attention& options) {
   Tape& tape = q.tape();
-  check(tape, q, k, v, options);
+  checked(tape, q, k, v, options);
   constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
   Tensor scores = scale(matmul(q, transpose(k)), score_factor(q.size(-1), options));  // [..., T, S]
   const Index T = scores.size(-2), S = scores.size(-1);

@@ -124,7 +124,7 @@ double Checker::loss_at(Subject& x, const Direction& along, double t) {
 
 double Checker::error(double a, double b, double h) const {
   if (a == b) return 0;
-  const double floor = kRounding * magnitude_ / (h * options_.tolerance);
+  const double floor = kRounding * (magnitude_ / h + kStart) / options_.tolerance;
   const double e = std::abs(a - b) / std::max({std::abs(a), std::abs(b), floor});
   return std::isfinite(e) ? e : std::numeric_limits<double>::infinity();
 }

@@ -45,9 +45,9 @@ struct GradcheckResult {
 /// Records y of any shape from the inputs, which it gets as variables. Called many times: a pure function of them.
 using GradcheckFunction = std::function<Tensor(Tape&, std::span<const Tensor>)>;
 
-/// Checks dL/dx of every input. The floor is the slope whose tolerance is the differences' own rounding error, 16
-/// units in the last place of sum |s y| over h: so a true zero passes. Gradients start at 1, so that a backward
-/// rule which overwrites instead of adding fails. `name` stands in the message. Throws what f throws.
+/// Checks dL/dx of every input. Gradients start at 1, so that a backward rule which overwrites instead of adding fails.
+/// The floor is the slope whose tolerance is rounding error, 16 units in the last place of that 1 and of sum |s y| / h:
+/// so a true zero passes. `name` stands in the message. Throws what f throws.
 GradcheckResult gradcheck(const std::string& name, const GradcheckFunction& f, std::vector<GradcheckInput> inputs,
                           const Gradcheck& options = {});
 

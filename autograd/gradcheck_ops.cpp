@@ -80,7 +80,7 @@ void add_elementwise(Rows& rows) {
                   one([](Tensor x) { return composed::gelu(x); })});
   rows.push_back({"silu", "", kUnary, one(silu), one(composed::silu)});
   rows.push_back({"where", "", kBinary, [](Tape& tape, In x) {
-                    return where(flags(tape, broadcast_shapes("where", x[0].shape(), x[1].shape())), x[0], x[1]);
+                    return where(flags(tape, broadcast_shapes(tape, "where", x[0].shape(), x[1].shape())), x[0], x[1]);
                   }});
   rows.push_back({"where", "broadcast condition", {{{3}, {}}, {{2, 1}, {1, 3}}, {{1}, {0}}}, [](Tape& tape, In x) {
                     return where(flags(tape, {4, 2, 1}), x[0], x[1]);
@@ -153,7 +153,7 @@ void add_products(Rows& rows) {
                    {{2, 3}, {3, 0}},
                    {{2, 0}, {0, 3}},
                    {{0, 2, 3}, {3, 2}},
-                   {{19, 21}, {21, 18}}},
+                   {{7, 5}, {5, 18}}},
                   two(matmul)});
   rows.push_back({"matmul", "with its own transpose", {{{3, 4}}, {{2, 2, 3}}, {{1, 1}}}, one([](Tensor x) {
                     return matmul(x, transpose(x));
@@ -165,7 +165,7 @@ void add_products(Rows& rows) {
                    {{3, 1}, {1, 1}, {1}},
                    {{0, 3}, {2, 3}, {2}},
                    {{2, 0}, {3, 0}, {3}},
-                   {{18, 17}, {19, 17}, {19}}},
+                   {{7, 5}, {18, 5}, {18}}},
                   [](Tape&, In x) { return linear(x[0], x[1], x[2]); },
                   [](Tape&, In x) { return composed::linear(x[0], x[1], x[2]); }});
   rows.push_back({"linear",

@@ -16,7 +16,7 @@ VisibleSources::VisibleSources(Tape& tape, const Mask& mask, const Shape& weight
   if (!mask.allowed.defined()) return;
 
   const Shape& shape = mask.allowed.shape();
-  if (broadcast_shapes("attention", shape, weights) != weights)
+  if (broadcast_shapes(tape, "attention", shape, weights) != weights)
     fail(tape, "attention", "allowed is " + shape.str() + ", the weights are " + weights.str(),
          "allowed broadcasts to [..., T, S], true means visible");
   const auto step = [&, dense = shape.row_major()](int from_end) {  // along an axis of `weights`

@@ -82,18 +82,16 @@ bool Shape::operator==(const Shape& other) const {
   return rank_ == other.rank_ && std::equal(sizes_.begin(), sizes_.begin() + rank_, other.sizes_.begin());
 }
 
-Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
+std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
   const int rank = std::max(a.rank(), b.rank());
   std::array<Index, kMaxRank> sizes{};
   for (int i = 0; i < rank; ++i) {
     const int ia = i - rank + a.rank(), ib = i - rank + b.rank();
     const Index sa = ia < 0 ? 1 : a[ia], sb = ib < 0 ? 1 : b[ib];
-    if (sa != sb && sa != 1 && sb != 1)
-      throw ShapeError(error_line(op, "shapes do not broadcast: " + a.str() + " and " + b.str(), {},
-                                  "axes align at the end; sizes must be equal or 1"));
+    if (sa != sb && sa != 1 && sb != 1) return {};
     sizes[static_cast<std::size_t>(i)] = sa == 1 ? sb : sa;
   }
-  return {sizes.data(), rank};
+  return Shape(sizes.data(), rank);
 }
 
 }  // namespace tapehead

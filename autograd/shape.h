@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 namespace tapehead {
@@ -45,8 +46,8 @@ class Shape {
   int rank_ = 0;
 };
 
-/// NumPy broadcasting: axes align at the end, a size of 1 or a missing axis repeats. Throws ShapeError naming
-/// `op` and both shapes when two sizes differ and neither is 1.
-Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
+/// NumPy broadcasting: axes align at the end, a size of 1 or a missing axis repeats. Nothing when two sizes differ and
+/// neither is 1.
+std::optional<Shape> broadcast(const Shape& a, const Shape& b);
 
 }  // namespace tapehead

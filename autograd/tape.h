@@ -182,6 +182,10 @@ class NoGrad {
 
 /// Throws ShapeError "[op] fact (in the tape's scope). Hint: hint."
 [[noreturn]] void fail(const Tape& tape, const char* op, const std::string& fact, const char* hint);
+/// The number of an axis of x, from 0. Throws like fail() when there is none.
+int axis_of(const char* op, Tensor x, int axis);
+/// The shape that both broadcast to. Throws like fail(), naming both, when they do not.
+Shape broadcast_shapes(const Tape& tape, const char* op, const Shape& a, const Shape& b);
 
 /// Calls f(offset, count, stride) for runs of x's elements in row-major order; `offset` counts from x.value().
 template <class F>

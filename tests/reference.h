@@ -47,7 +47,7 @@ inline Index element(const Shape& shape, const Position& at) {
 }
 
 /// The shape that two broadcast to, written anew.
-inline Shape broadcast(const Shape& a, const Shape& b) {
+inline Shape broadcast_by_hand(const Shape& a, const Shape& b) {
   const int rank = std::max(a.rank(), b.rank());
   std::vector<Index> sizes;
   for (int axis = -rank; axis < 0; ++axis) {
@@ -101,7 +101,7 @@ Reference unary(F f) {
 template <class F>
 Reference binary(F f) {
   return [f](const Arrays& x) {
-    return generate(broadcast(x[0].shape, x[1].shape),
+    return generate(broadcast_by_hand(x[0].shape, x[1].shape),
                     [&](Position at) { return f(x[0][element(x[0].shape, at)], x[1][element(x[1].shape, at)]); });
   };
 }
@@ -174,7 +174,7 @@ inline Reference rms_norm_by(double eps) {
 
 /// [..., M, K] x [..., K, N]
 inline Array product(const Array& a, const Array& b) {
-  const Shape batch = broadcast(a.shape.first(a.shape.rank() - 2), b.shape.first(b.shape.rank() - 2));
+  const Shape batch = broadcast_by_hand(a.shape.first(a.shape.rank() - 2), b.shape.first(b.shape.rank() - 2));
   return generate(batch.inserted(-1, a.shape[-2]).inserted(-1, b.shape[-1]), [&](Position at) {
     double sum = 0;
     for (Index k = 0; k < a.shape[-1]; ++k) {
@@ -219,7 +219,7 @@ Array attention(const Arrays& x, double factor, Visible visible) {
   const Array &q = x[0], &k = x[1], &v = x[2];
   const Index S = k.shape[-2], D = q.shape[-1];
   const auto leading = [](const Array& a) { return a.shape.first(a.shape.rank() - 2); };
-  const Shape batch = broadcast(broadcast(leading(q), leading(k)), leading(v));
+  const Shape batch = broadcast_by_hand(broadcast_by_hand(leading(q), leading(k)), leading(v));
   const Shape shape = batch.inserted(-1, q.shape[-2]).inserted(-1, v.shape[-1]);  // [..., T, Dv]
   return generate(shape, [&](Position at) {
     const Index c = at.back();

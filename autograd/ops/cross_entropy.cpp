@@ -18,7 +18,7 @@ namespace {
 /// The number of targets that count, once every one of them is known to be a class.
 Index count_targets(Tensor logits, const Ids& targets, const CrossEntropy& options) {
   const Tape& tape = logits.tape();
-  const Index classes = logits.size(-1);
+  const Index classes = logits.size(axis_of("cross_entropy", logits, -1));
   if (!(targets.shape() == logits.shape().without(-1)))
     fail(tape, "cross_entropy", "logits " + logits.shape().str() + " and targets " + targets.shape().str(),
          "targets have the shape of logits without the last axis");

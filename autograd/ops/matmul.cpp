@@ -14,7 +14,11 @@ Tensor matmul(Tensor a, Tensor b) {
   if (b.size(-2) != k)
     fail(tape, "matmul", "inner widths differ: a is " + a.shape().str() + ", b is " + b.shape().str(),
          "a [..., M, K] needs b [..., K, N]; weights are stored [out, in]");
-  const Shape leading = broadcast_shapes("matmul", a.shape().first(a.rank() - 2), b.shape().first(b.rank() - 2));
+  const auto shared = broadcast(a.shape().first(a.rank() - 2), b.shape().first(b.rank() - 2));
+  if (!shared)
+    fail(tape, "matmul", "leading axes do not broadcast: a is " + a.shape().str() + ", b is " + b.shape().str(),
+         "axes align at the end; sizes must be equal or 1");
+  const Shape leading = *shared;
   a = with_unit_stride(a);
   b = with_unit_stride(b);
 

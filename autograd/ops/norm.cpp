@@ -13,7 +13,8 @@ using simd::Strided;
 namespace {
 
 void check_width(const char* op, const char* what, Tensor x, Tensor p) {
-  if (p.defined() && !(p.shape() == Shape{x.size(-1)}))
+  const Index width = x.size(axis_of(op, x, -1));
+  if (p.defined() && p.shape() != Shape{width})
     fail(x.tape(), op, std::string(what) + " " + p.shape().str() + " for x " + x.shape().str(),
          "it has one element per channel");
 }

@@ -26,7 +26,7 @@ Tensor unary(const char* op, Tensor x, F f, G g) {
 template <class F, class Ga, class Gb>
 Tensor binary(const char* op, Tensor a, Tensor b, F f, Ga ga, Gb gb) {
   Tape& tape = a.tape();
-  const Shape shape = broadcast_shapes(op, a.shape(), b.shape());
+  const Shape shape = broadcast_shapes(tape, op, a.shape(), b.shape());
   Tensor y = tape.result(op, shape, {a, b});
   map(shape, f, value_of(y, shape), value_of(a, shape), value_of(b, shape));
   tape.on_backward(y, [=] {

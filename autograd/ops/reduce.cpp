@@ -13,9 +13,9 @@ Shape reduced(const Shape& shape, int axis, bool keep_axis) {
   return keep_axis ? shape.with(axis, 1) : shape.without(axis);
 }
 
-/// x with `axis` moved to the end, in rows without gaps. The other axes keep their order.
+/// x with `axis`, from 0, moved to the end, in rows without gaps. The other axes keep their order.
 Tensor axis_last(Tensor x, int axis) {
-  for (int a = x.shape().axis_index(axis); a + 1 < x.rank(); ++a) x = transpose(x, a, a + 1);
+  for (int a = axis; a + 1 < x.rank(); ++a) x = transpose(x, a, a + 1);
   return contiguous(x);
 }
 
@@ -43,6 +43,7 @@ Tensor sum_to(Tensor x, const Shape& shape, const Strides& strides) {
 Tensor sum(Tensor x) { return sum_to(x, {}, {}); }
 
 Tensor sum(Tensor x, int axis, bool keep_axis) {
+  axis = axis_of("sum", x, axis);
   const Shape kept = x.shape().with(axis, 1);
   return sum_to(x, reduced(x.shape(), axis, keep_axis), broadcast_strides(kept, kept.row_major(), x.shape()));
 }
@@ -53,11 +54,13 @@ Tensor mean(Tensor x) {
 }
 
 Tensor mean(Tensor x, int axis, bool keep_axis) {
+  axis = axis_of("mean", x, axis);
   refuse_empty("mean", x, x.size(axis));
   return scale(sum(x, axis, keep_axis), 1 / static_cast<Real>(x.size(axis)));
 }
 
 Tensor max(Tensor x, int axis, bool keep_axis) {
+  axis = axis_of("max", x, axis);
   const Index n = x.size(axis);
   refuse_empty("max", x, n);
   Tape& tape = x.tape();
@@ -88,6 +91,7 @@ Tensor max(Tensor x, int axis, bool keep_axis) {
 Tensor logsumexp(Tensor x, int axis, bool keep_axis) {
   constexpr Real kMinusInfinity = -std::numeric_limits<Real>::infinity();
   using simd::Packet;
+  axis = axis_of("logsumexp", x, axis);
   const Index n = x.size(axis);
   Tape& tape = x.tape();
   const Shape shape = reduced(x.shape(), axis, keep_axis);

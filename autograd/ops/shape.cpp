@@ -78,7 +78,7 @@ Tensor permute(Tensor x, std::initializer_list<int> axes) {
   unsigned seen = 0;
   std::size_t to = 0;
   for (int axis : axes) {
-    const int a = from.axis_index(axis);
+    const int a = axis_of("permute", x, axis);
     if (seen >> a & 1)
       fail(x.tape(), "permute", "axis " + std::to_string(axis) + " occurs twice", "name each axis once");
     seen |= 1u << a;
@@ -92,21 +92,22 @@ Tensor permute(Tensor x, std::initializer_list<int> axes) {
 
 Tensor transpose(Tensor x, int a, int b) {
   const Shape& from = x.shape();
-  a = from.axis_index(a);
-  b = from.axis_index(b);
+  a = axis_of("transpose", x, a);
+  b = axis_of("transpose", x, b);
   Strides strides = x.strides();
   std::swap(strides[static_cast<std::size_t>(a)], strides[static_cast<std::size_t>(b)]);
   return x.tape().view("transpose", x, from.with(a, from[b]).with(b, from[a]), strides, 0);
 }
 
 Tensor slice(Tensor x, int axis, Index begin, Index end) {
+  axis = axis_of("slice", x, axis);
   const Index size = x.size(axis);
   if (begin < 0 || begin > end || end > size)
     fail(x.tape(), "slice",
          "range " + std::to_string(begin) + " .. " + std::to_string(end) + " of axis " + std::to_string(axis) +
              " in shape " + x.shape().str(),
          "0 <= begin <= end <= size");
-  const Index step = x.strides()[static_cast<std::size_t>(x.shape().axis_index(axis))];
+  const Index step = x.strides()[static_cast<std::size_t>(axis)];
   return x.tape().view("slice", x, x.shape().with(axis, end - begin), x.strides(), begin * step);
 }
 
@@ -116,7 +117,7 @@ Tensor concat(std::span<const Tensor> xs, int axis) {
   if (xs.empty()) throw ShapeError(error_line("concat", "nothing to join", {}, "give at least one tensor"));
   Tape& tape = xs[0].tape();
   const Shape& first = xs[0].shape();
-  axis = first.axis_index(axis);
+  axis = axis_of("concat", xs[0], axis);
   Tensor leader = xs[0];  // one that requires a gradient, if any does
   Index total = 0;
   for (const Tensor& x : xs) {

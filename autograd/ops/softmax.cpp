@@ -10,8 +10,8 @@ using simd::all;
 using simd::Packet;
 
 Tensor softmax(Tensor x) {
+  const Index n = x.size(axis_of("softmax", x, -1));
   x = contiguous(x);
-  const Index n = x.size(-1);
   Tensor y = x.tape().result("softmax", x.shape(), {x});
   for_rows(x.shape(), 8,
            [n, in = x.value(), out = y.value()](Index at, Index) { simd::softmax(n, in + at, out + at); });
@@ -31,8 +31,8 @@ Tensor softmax(Tensor x) {
 }
 
 Tensor log_softmax(Tensor x) {
+  const Index n = x.size(axis_of("log_softmax", x, -1));
   x = contiguous(x);
-  const Index n = x.size(-1);
   Tensor y = x.tape().result("log_softmax", x.shape(), {x});
   for_rows(x.shape(), 8, [n, in = x.value(), out = y.value()](Index at, Index) {
     const Real largest = simd::max(n, in + at);

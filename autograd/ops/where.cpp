@@ -27,8 +27,8 @@ void choose_gradient(Tensor x, Tensor y, const bool* mask, const Strides& mask_s
 
 Tensor where(Bools condition, Tensor a, Tensor b) {
   Tape& tape = a.tape();
-  const Shape values = broadcast_shapes("where", a.shape(), b.shape());
-  const Shape shape = broadcast_shapes("where", condition.shape(), values);
+  const Shape values = broadcast_shapes(tape, "where", a.shape(), b.shape());
+  const Shape shape = broadcast_shapes(tape, "where", condition.shape(), values);
   const bool* mask = condition.data();
   const Strides mask_steps = mask_strides(condition, shape);
   Tensor y = tape.result("where", shape, {a, b});
@@ -50,7 +50,7 @@ Tensor where(Bools condition, Tensor a, Tensor b) {
 Tensor masked_fill(Tensor x, Bools keep, Real value) {
   Tape& tape = x.tape();
   const Shape shape = x.shape();
-  if (!(broadcast_shapes("masked_fill", keep.shape(), shape) == shape))
+  if (!(broadcast_shapes(tape, "masked_fill", keep.shape(), shape) == shape))
     fail(tape, "masked_fill", "the mask " + keep.shape().str() + " is larger than x " + shape.str(),
          "the mask must broadcast to x");
   const bool* mask = keep.data();

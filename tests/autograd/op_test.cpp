@@ -123,10 +123,10 @@ TEST(Ops, ComputeTheGradientOfTheReference) {
 }
 
 TEST(Ops, TakeStridedInputs) {
-  for_each_case([](const OpCheck& check, const OpCase& row, const Arrays& x) {
-    const Outcome out = evaluate(check.run, x, Layout::strided);
-    expect_near({out.y}, {row.reference(x)}, kValueTolerance, "y");
-    expect_near(out.grads, slopes(row.reference, x, out.seed), kGradTolerance, "gradient of input");
+  for_each_case([](const OpCheck& check, const OpCase&, const Arrays& x) {
+    const Outcome packed = evaluate(check.run, x, Layout::packed), strided = evaluate(check.run, x, Layout::strided);
+    expect_near({strided.y}, {packed.y}, kValueTolerance, "y");
+    expect_near(strided.grads, packed.grads, kDouble ? 1e-12 : 1e-4, "gradient of input");
   });
 }
 
