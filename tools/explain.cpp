@@ -311,10 +311,10 @@ same weights and outputs. A weight tells how much of a value entered the
 mixture; it is no probability of a word, and does not tell why a model decides:
 values, output projection, residual path and later layers matter too.
 
-Try   tapehead explain --temperature 0.5                    sharper; 2 is flatter
-      tapehead explain --q '1,0;0,1;1,1' --causal           query 0 sees itself
-      tapehead explain --v '9,9;0,2;2,1'                    the weights stay
-      tapehead explain --k '3,0;0,1;1,1'                    every weight moves
+Try   tapehead explain --temperature 0.5             sharper; 2 is flatter
+      tapehead explain --q '1,0;0,1;1,1' --causal    query 0 sees source 0 alone
+      tapehead explain --v '9,9;0,2;2,1'             the weights stay the same
+      tapehead explain --k '3,0;0,1;1,1'             every weight moves
 )";
 
 }  // namespace

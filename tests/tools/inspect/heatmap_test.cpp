@@ -220,12 +220,19 @@ TEST(DrawHead, KeepsHostileTokensHarmless) {
   EXPECT_FALSE(contains(draw_head(named, figure), "\x1b"));
 }
 
-TEST(DrawHead, WritesLongNamesDownwards) {
-  AttentionMap map = long_causal(30);
-  for (int i = 0; i < 30; ++i) map.row_tokens[static_cast<std::size_t>(i)] = "t";
-  map.column_tokens = map.row_tokens;
-  const auto lines = lines_of(draw_head(map, figure_for(Colour::none, false, 60)));  // one column a cell
-  EXPECT_EQ(lines[4], "                 111111111122222222 2 2");
+TEST(DrawHead, WritesNamesDownwardsInNarrowColumns) {
+  AttentionMap map = map_of({std::vector<float>(13, 0)}, {"q"}, std::vector<std::string>(13, "ab"));
+  map.weights[12] = 1;
+  map.column_tokens[3] = "日";
+  EXPECT_EQ(picture(draw_head(map, figure_for(Colour::none, true, 20))),
+            "L0H0:\ncross-attention,\nlayer 0, head 0\n"
+            "\n"
+            "    source →\n"
+            "              111\n"
+            "    0123456789012\n"
+            "    aaa?aaaaaaaaa\n"
+            "    bbb bbbbbbbbb\n"
+            "0:q 0000000000009");
 }
 
 // Too many sources for one column each: the first ones, and a note.
@@ -279,17 +286,21 @@ TEST(DrawOverview, ShowsEveryHeadWithItsMatch) {
 }
 
 TEST(DrawOverview, PutsTwoQueriesOnALineOfHalfBlocks) {
-  std::vector<AttentionMap> maps(8, map_of({{1, -1}, {0, 1}, {1, 0}}, {"a", "b", "c"}, {"a", "b"}));
-  for (int h = 0; h < 8; ++h) maps[static_cast<std::size_t>(h)].head = h;
-  // Eight maps of four columns and their gaps do not fit in 50: half blocks, of two columns, under names of four.
-  const auto lines = lines_of(draw_overview(maps, figure_for(Colour::truecolour, true, 53)));
-  EXPECT_EQ(lines[3], "L0H0   L0H1   L0H2   L0H3   L0H4   L0H5   L0H6   L0H7");
-  const std::string yellow = "253;231;37", purple = "68;1;84", grey = "95;95;95";
-  const std::string upper =
-      "\x1b[0;38;2;" + yellow + ";48;2;" + purple + "m▀\x1b[0;38;2;" + grey + ";48;2;" + yellow + "m▀\x1b[0m";
-  EXPECT_EQ(lines[4].substr(0, upper.size()), upper);
-  const std::string lower = "\x1b[0;38;2;" + yellow + "m▀\x1b[0;38;2;" + purple + "m▀\x1b[0m";  // no fourth query
-  EXPECT_EQ(lines[5].substr(0, lower.size()), lower);
+  std::vector<std::vector<float>> rows(3, std::vector<float>(12, -1));  // one column: two maps are too wide for two
+  rows[0][0] = 1;
+  rows[1][0] = 0, rows[1][1] = 1;
+  rows[2][0] = 1, rows[2][1] = 0;
+  std::vector<AttentionMap> maps(2, map_of(rows, {"a", "b", "c"}, std::vector<std::string>(12, "p")));
+  maps[1].head = 1;
+  const auto lines = lines_of(draw_overview(maps, figure_for(Colour::truecolour, true, 40)));
+  const std::string yellow = "2;253;231;37", purple = "2;68;1;84", grey = "2;95;95;95", ten = "▀▀▀▀▀▀▀▀▀▀";
+  EXPECT_EQ(lines[4], "L0H0           L0H1");
+  const std::string first = "\x1b[0;38;" + yellow + ";48;" + purple + "m▀\x1b[0;38;" + grey + ";48;" + yellow +
+                            "m▀\x1b[0;38;" + grey + ";48;" + grey + "m" + ten + "\x1b[0m";
+  EXPECT_EQ(lines[5], first + "   " + first);
+  const std::string last = "\x1b[0;38;" + yellow + "m▀\x1b[0;38;" + purple + "m▀\x1b[0;38;" + grey + "m" + ten +
+                           "\x1b[0m";  // there is no fourth query
+  EXPECT_EQ(lines[6], last + "   " + last);
 }
 
 TEST(DrawOverview, KeepsKindsAndLayersApart) {
@@ -351,10 +362,10 @@ TEST(Pictures, CarryHowToReadThemAndTheCaution) {
 }
 
 TEST(Pictures, AreNeverWiderThanTheTerminal) {
-  for (const int width : {20, 21, 25, 33, 39, 40, 41, 60, 79, 80, 81, 120, 200, 500})
+  for (const int width : {20, 27, 40, 80, 83, 500})
     for (const Colour colour : {Colour::none, Colour::palette, Colour::truecolour})
       for (const bool unicode : {false, true})
-        for (const int length : {1, 2, 7, 20, 60, 130}) {
+        for (const int length : {1, 3, 20, 130}) {
           Figure figure = figure_for(colour, unicode, width);
           figure.caption = "copy, decoder of 2 layers x 4 heads, width 64, 101,376 parameters, step 75";
           std::vector<AttentionMap> maps(5, long_causal(length));
