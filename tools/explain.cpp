@@ -178,7 +178,7 @@ Explanation explain(const ExplainOptions& options) {
     refuse(fmt::format("a query has {} numbers, a key has {}", e.q[0].size(), e.k[0].size()),
            "a dot product needs as many in --q as in --k");
   if (e.k.size() != e.v.size())
-    refuse(fmt::format("there are {} keys and {} values", e.k.size(), e.v.size()), "give one value for each key");
+    refuse(fmt::format("--k has {} rows, --v has {}", e.k.size(), e.v.size()), "give one value for each key");
   const auto visible = read_visible(options, e.q.size(), e.k.size());
   for (std::size_t t = 0; t < e.q.size(); ++t) e.queries.push_back(work_out(e, t, visible[t]));
   compare_with_engine(e);
@@ -256,6 +256,10 @@ std::string columns_text(const Explanation& e, std::size_t t) {
     const std::vector<std::string> lines = text::wrap(text, 64);
     for (std::size_t i = 0; i < lines.size(); ++i) out += fmt::format("     {:<9} {}\n", i ? "" : column, lines[i]);
   };
+  if (t > 0) {  // explained above
+    describe("mask", mask_text(e, t));
+    return out;
+  }
   describe("score", fmt::format("divide by sqrt(d) = sqrt({}) = {}: a sum of d products grows with d, this keeps its "
                                 "spread the same",
                                 d, fixed(std::sqrt(static_cast<Real>(d)))) +
@@ -307,10 +311,10 @@ same weights and outputs. A weight tells how much of a value entered the
 mixture; it is no probability of a word, and does not tell why a model decides:
 values, output projection, residual path and later layers matter too.
 
-Try   tapehead explain --temperature 0.5                    sharper; 2 is flatter
-      tapehead explain --q '1,0;0,1;1,1' --causal           query 0 sees itself
-      tapehead explain --v '9,9;0,2;2,1'                    the weights stay
-      tapehead explain --k '3,0;0,1;1,1'                    every weight moves
+Try   tapehead explain --temperature 0.5             sharper; 2 is flatter
+      tapehead explain --q '1,0;0,1;1,1' --causal    query 0 sees source 0 alone
+      tapehead explain --v '9,9;0,2;2,1'             the weights stay the same
+      tapehead explain --k '3,0;0,1;1,1'             every weight moves
 )";
 
 }  // namespace

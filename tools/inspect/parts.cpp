@@ -15,7 +15,8 @@ void check(const AttentionMap& map) {
   const auto columns = static_cast<std::size_t>(std::max(map.columns, 0));
   const bool tokens = map.row_tokens.size() == rows && map.column_tokens.size() == columns;
   const bool fits = map.rows >= 0 && map.columns >= 0 && map.weights.size() == rows * columns &&
-                    map.visible.size() == rows * columns && (map.ideal.empty() || map.ideal.size() == rows);
+                    map.visible.size() == rows * columns && (map.ideal.empty() || map.ideal.size() == rows) &&
+                    std::all_of(map.ideal.begin(), map.ideal.end(), [&](int column) { return column < map.columns; });
   if (fits && tokens) return;
   throw ShapeError(error_line(
       "attention map", fmt::format("{} x {} cells were announced, but there are {} weights, {} mask entries, "
@@ -137,7 +138,7 @@ void add_entries(std::vector<Line>& lines, const std::vector<Line>& entries, int
 }
 
 Line scale_entry(const Terminal& terminal) {
-  if (terminal.colour == Colour::none) return Line("0-9: weight in tenths");
+  if (terminal.colour == Colour::none) return Line("0-9: weight x 10");
   Line entry("weight ");
   const int steps = terminal.width >= 50 ? 5 : terminal.width >= 26 ? 2 : 1;
   for (int i = 0; i <= steps; ++i) {
@@ -160,8 +161,8 @@ void add_legend(std::vector<Line>& lines, const Occurring& marks, int cell_width
   }
   const bool room = cell_width >= 2 || (cell_width == 1 && colour);
   if (marks.ideal && room)
-    entries.emplace_back(framed(" ", colour ? cell_width : std::max(cell_width, 3)) + " where the rule looks");
-  if (marks.ideal && room && !colour && cell_width == 2) entries.back() = Line("* where the rule looks");
+    entries.emplace_back(framed(" ", colour ? cell_width : std::max(cell_width, 3)) + " rule looks here");
+  if (marks.ideal && room && !colour && cell_width == 2) entries.back() = Line("* rule looks here");
   if (marks.broken) entries.push_back(Line("!", kAlarm).add(" not a weight"));
   add_entries(lines, entries, terminal.width);
 }

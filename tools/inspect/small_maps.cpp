@@ -87,32 +87,38 @@ void add_side_by_side(std::vector<Line>& lines, const std::vector<Panel>& panels
   }
 }
 
-/// Sizes for `count` maps of one shape beside captions of `caption` cells.
-struct Arrangement {
-  Size size;
-  Crop crop;
-  int a_line;  // maps side by side
-};
-
-Arrangement arrange(const AttentionMap& map, int count, int caption, const Figure& figure) {
-  const Terminal& terminal = figure.terminal;
-  const auto fits = [&](Size size) {
-    const int width = std::max(map.columns * columns_of(size), caption);
-    return std::max((terminal.width + kGap) / (width + kGap), 0);
-  };
-  const Size small = terminal.colour != Colour::none && terminal.unicode ? Size::half : Size::narrow;
-  const Size size = fits(Size::square) >= count ? Size::square : small;
-  const Crop crop{std::min(map.rows, std::max(figure.max_rows, 1)),
-                  std::min(map.columns, terminal.width / columns_of(size))};
-  const int most = std::max(fits(size), 1), lines = (count + most - 1) / most;
-  return {size, crop, (count + lines - 1) / lines};  // as even as possible: 2 + 2 rather than 3 + 1
-}
-
-/// Draws `maps` of one shape in order, each with lines above and below.
+/// Maps drawn together, each with lines above and below.
 struct Captioned {
   const AttentionMap* map;
   std::vector<Line> above, below;
 };
+
+struct Arrangement {
+  Size size;
+  Crop crop;   // of the largest
+  int a_line;  // maps side by side
+};
+
+/// How to draw `maps`, of which `count` belong together.
+Arrangement arrange(const std::vector<Captioned>& maps, int count, const Figure& figure) {
+  const Terminal& terminal = figure.terminal;
+  int rows = 0, columns = 0, caption = 0;
+  for (const Captioned& m : maps) {
+    rows = std::max(rows, m.map->rows);
+    columns = std::max(columns, m.map->columns);
+    for (const auto* lines : {&m.above, &m.below})
+      for (const Line& line : *lines) caption = std::max(caption, line.width());
+  }
+  const auto fits = [&](Size size) {
+    const int width = std::max(columns * columns_of(size), caption);
+    return std::max((terminal.width + kGap) / (width + kGap), 0);
+  };
+  const Size small = terminal.colour != Colour::none && terminal.unicode ? Size::half : Size::narrow;
+  const Size size = fits(Size::square) >= count ? Size::square : small;
+  const Crop crop{std::min(rows, std::max(figure.max_rows, 1)), std::min(columns, terminal.width / columns_of(size))};
+  const int most = std::max(fits(size), 1), lines = (count + most - 1) / most;
+  return {size, crop, (count + lines - 1) / lines};  // as even as possible: 2 + 2 rather than 3 + 1
+}
 
 void add_maps(std::vector<Line>& lines, const std::vector<Captioned>& maps, const Arrangement& how,
               const Terminal& terminal) {
@@ -138,6 +144,8 @@ std::string names(const std::vector<std::string>& tokens, int count, const Termi
 
 // The axes, which small maps have no room for.
 void add_axes(std::vector<Line>& lines, const AttentionMap& map, Crop crop, const Terminal& terminal) {
+  crop = {std::min(crop.rows, map.rows), std::min(crop.columns, map.columns)};
+  if (crop.rows == 0 || crop.columns == 0) return;
   const bool same = map.row_tokens == map.column_tokens;
   const std::string sources = names(map.column_tokens, crop.columns, terminal);
   const std::string queries = names(map.row_tokens, crop.rows, terminal);
@@ -202,21 +210,26 @@ Line title_of(const AttentionMap& map, double best) {
   const std::string name = fmt::format("L{}H{}", map.layer, map.head);
   const double match = pattern_match(map);
   if (!std::isfinite(match)) return Line(name);
-  if (match == best) return Line(fmt::format("{} {:.2f} *", name, match), kStrong);
-  return Line(fmt::format("{} {:.2f}", name, match));
+  const std::string shown = fmt::format("{} {:.2f}", name, std::floor(match * 100 + 1e-6) / 100);  // 0.998 is not 1.00
+  return match == best ? Line(shown + " *", kStrong) : Line(shown);
 }
 
-void add_group(std::vector<Line>& lines, const Group& group, const Arrangement& how, const Terminal& terminal) {
+// Returns the size of its maps.
+Size add_group(std::vector<Line>& lines, const Group& group, const Figure& figure) {
+  const Terminal& terminal = figure.terminal;
   add_text(lines, kind_name(group.kind), terminal, kStrong);
-  std::vector<Captioned> layer;
-  for (std::size_t i = 0; i < group.maps.size(); ++i) {
-    layer.push_back({group.maps[i], {title_of(*group.maps[i], group.best)}, {}});
-    if (i + 1 < group.maps.size() && group.maps[i + 1]->layer == group.maps[i]->layer) continue;
-    add_maps(lines, layer, how, terminal);
-    layer.clear();
+  std::vector<Captioned> maps;
+  for (const AttentionMap* map : group.maps) maps.push_back({map, {title_of(*map, group.best)}, {}});
+  const Arrangement how = arrange(maps, group.most_heads, figure);
+  for (auto layer = maps.begin(); layer != maps.end();) {
+    const auto next =
+        std::find_if(layer, maps.end(), [&](const Captioned& other) { return other.map->layer != layer->map->layer; });
+    add_maps(lines, {layer, next}, how, terminal);
+    layer = next;
   }
-  if (group.maps[0]->rows > 0 && group.maps[0]->columns > 0) add_axes(lines, *group.maps[0], how.crop, terminal);
+  add_axes(lines, *group.maps[0], how.crop, terminal);
   lines.emplace_back();
+  return how.size;
 }
 
 }  // namespace
@@ -231,9 +244,7 @@ std::string draw_overview(const std::vector<AttentionMap>& maps, const Figure& f
   std::vector<const AttentionMap*> drawn;
   Size size = Size::half;  // the largest: ideal cells are marked from Size::narrow on
   for (const Group& group : groups) {
-    const Arrangement how = arrange(*group.maps[0], group.most_heads, 11, figure);
-    size = std::max(size, how.size);
-    add_group(lines, group, how, terminal);
+    size = std::max(size, add_group(lines, group, figure));
     for (const AttentionMap* map : group.maps) {
       add_warnings(lines, *map, terminal);
       drawn.push_back(map);
@@ -268,7 +279,7 @@ std::string draw_filmstrip(const std::vector<Snapshot>& snapshots, const std::st
   add_text(lines, name + ": " + kind_name(kind) + " over training", terminal, kStrong);
   add_text(lines, text::line(figure.caption, terminal.unicode), terminal, {});
   lines.emplace_back();
-  const Arrangement how = arrange(*drawn[0], static_cast<int>(frames.size()), 12, figure);
+  const Arrangement how = arrange(frames, static_cast<int>(frames.size()), figure);
   add_maps(lines, frames, how, terminal);
   add_axes(lines, *drawn[0], how.crop, terminal);
   for (const AttentionMap* map : drawn) add_warnings(lines, *map, terminal);
