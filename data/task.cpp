@@ -63,9 +63,9 @@ bool held_out(const std::vector<std::int32_t>& source) {
 }
 
 void draw_split(const Task& task, bool want_held_out, rng::Generator& random, Example& example) {
-  // Out of N sources, each as likely as any, 100 000 draws miss a single wanted one with probability exp(-100 000 / N);
+  // Out of N sources, each as likely as any, 10 000 draws miss a single wanted one with probability exp(-10 000 / N);
   // where N is large about a tenth is held out and a handful of draws is enough.
-  for (int tries = 0; tries < 100'000; ++tries) {
+  for (int tries = 0; tries < 10'000; ++tries) {
     task.draw(random, example);
     if (held_out(example.source) == want_held_out) return;
   }

@@ -43,7 +43,7 @@ struct Example {
 struct TaskKnob {
   std::string name;
   std::int64_t value = 0, minimum = 0, maximum = 0;
-  std::string help;
+  std::string help = {};
   bool operator==(const TaskKnob&) const = default;
 };
 

@@ -7,10 +7,17 @@
 #include <algorithm>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 namespace tapehead::test {
+
+/// Without the syncs of write_file_atomically, which a test of a thousand damaged files would wait for.
+inline void write_plainly(const std::string& path, const std::string& contents) {
+  std::filesystem::remove(path);  // some file systems sync a file that is emptied and written anew
+  std::ofstream(path, std::ios::binary) << contents;
+}
 
 class TemporaryFolder {
  public:

@@ -62,7 +62,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 std::string fault(const std::vector<StoredTensor>& tensors, std::uint8_t width) {
   std::unordered_set<std::string> names;
   for (const StoredTensor& tensor : tensors) {
-    const std::string name = "tensor " + in_quotes(tensor.name);
+    const std::string name = in_quotes(tensor.name);
     if (tensor.name.empty() || !names.insert(tensor.name).second) return name + " is nameless or there twice";
     if (tensor.shape.size() > 8) return name + " has " + std::to_string(tensor.shape.size()) + " axes";
     std::uint64_t bytes = width;
@@ -86,6 +86,10 @@ std::string fault(const CheckpointFile& file) {
   if (file.vocabulary != task->vocabulary().tokens())
     return "vocabulary of " + std::to_string(file.vocabulary.size()) + " tokens is not that of " + file.config.task +
            ", which has " + std::to_string(task->vocabulary().size());
+  const std::int64_t size = file.config.model.vocabulary;
+  if (size != 0 && size != task->vocabulary().size())
+    return "model.vocabulary is " + std::to_string(size) + ", the vocabulary has " +
+           std::to_string(task->vocabulary().size()) + " tokens";
   if (file.width != 4 && file.width != 8) return "width is " + std::to_string(file.width) + ", expected 4 or 8";
   if (!is_share(file.exact_match) || !is_share(file.token_accuracy)) return "exact_match is outside [0, 1]";
   const auto steps = static_cast<std::uint64_t>(file.config.train.steps);
@@ -128,12 +132,15 @@ CheckpointFile CheckpointFile::load(const std::string& path) {
   if (has_training) transfer_training(reader, file.training.emplace());
   reader.require_end();
   try {
-    file.config.parse_toml(toml, path);
+    file.config.parse_toml(toml, "config");
     file.config.check();
   } catch (const ConfigError& error) {
-    throw FileError(error.what());
+    std::string lines = error.what();
+    std::replace(lines.begin(), lines.end(), '\n', ' ');
+    reader.fail("config", "is refused: " + lines);
   }
-  if (const std::string wrong = fault(file); !wrong.empty()) reader.fail("", wrong);
+  if (const std::string wrong = fault(file); !wrong.empty())
+    reader.fail("its contents", "do not hold together: " + wrong);
   file.config.model.vocabulary = static_cast<std::int64_t>(file.vocabulary.size());
   return file;
 }

@@ -2,6 +2,8 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cstring>
+#include <sstream>
 
 #include "autograd/error.h"
 #include "train/config_keys.h"
@@ -27,6 +29,24 @@ Read read(const toml::node& node) {
   if (const auto* real = node.as_floating_point()) return {real->get(), number_text(real->get())};
   if (const auto* text = node.as_string()) return {text->get(), in_quotes(text->get())};
   return {std::string(), node.is_table() ? "a table" : node.is_array() ? "an array" : "a date or time"};
+}
+
+// The line of a table header without a name, such as "[=]", or 0. toml++ 3.3 takes it for granted that a name follows
+// (an assertion, and undefined behaviour without it), so that its parser must not see such a line.
+std::size_t nameless_header(const std::string& text) {
+  constexpr const char *kByteOrderMark = "\xef\xbb\xbf", *kBlank = " \t";
+  std::istringstream lines(text);
+  std::size_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    std::size_t at = line.find_first_not_of(kBlank, number == 1 && line.starts_with(kByteOrderMark) ? 3 : 0);
+    if (at == std::string::npos || line[at] != '[') continue;
+    at = line.find_first_not_of(kBlank, at + (line.compare(at, 2, "[[") == 0 ? 2 : 1));
+    const char first = at == std::string::npos ? '\0' : line[at];
+    const bool letter = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z');
+    if (!letter && !(first >= '0' && first <= '9') && (first == '\0' || !std::strchr("_-\"'", first))) return number;
+  }
+  return 0;
 }
 
 class Reader {
@@ -120,6 +140,9 @@ void Config::read_toml(const std::string& path) { parse_toml(read_file(path, kLa
 void Config::parse_toml(const std::string& text, const std::string& name) {
   Config draft = *this;
   Reader reader(draft, name);
+  if (const std::size_t line = nameless_header(text))
+    reader.add(static_cast<toml::source_index>(line), "expected the name of a table after [");
+  reader.throw_if_any();
   try {
     reader.read_file(toml::parse(text));
   } catch (const toml::parse_error& error) {

@@ -56,14 +56,14 @@ std::string load_payload(const std::string& path, const Envelope& envelope) {
   const auto refuse = [&](const std::string& fact, std::string_view hint = {}) {
     throw FileError(error_line(envelope.kind, path + " " + fact, "", hint));
   };
-  const std::string kind(envelope.kind);
   const std::uint64_t size = size_of_regular_file(path, envelope);
   std::ifstream file(path, std::ios::binary);
   if (!file) refuse("cannot be read: " + system_message(errno));
   std::array<char, kHeader> header{};
   file.read(header.data(), header.size());
   const auto got = static_cast<std::size_t>(file.gcount());
-  if (std::string_view(header.data(), kMagic) != envelope.magic) refuse("is not a Tapehead " + kind);
+  if (std::string_view(header.data(), kMagic) != envelope.magic)
+    refuse("is not a Tapehead " + std::string(envelope.kind) + " file");
   if (got < kHeader) refuse("is truncated: it ends within its header");
   const std::uint64_t version = get(&header[kMagic], 4), length = get(&header[kMagic + 4], 8);
   if (version > envelope.version)
