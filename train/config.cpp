@@ -5,10 +5,25 @@
 
 namespace tapehead {
 
+const std::vector<Recipe>& recipes() {
+  // Found by sweeps over seeds 1 to 10, decoder and encoder-decoder alike. Small first weights make a head look where
+  // the rule says: larger ones learn the task as fast, with blurred attention.
+  static const std::vector<Recipe> all = {
+      {"copy",
+       {"model.layers=1", "model.heads=2", "model.tie_embeddings=false", "model.init_std=0.04",
+        "train.learning_rate=0.003", "train.warmup=50"}},
+      {"lookup",
+       {"model.layers=1", "model.heads=1", "model.init_std=0.05", "train.learning_rate=0.002", "train.warmup=100"}}};
+  return all;
+}
+
 Config Config::defaults(const std::string& task) {
   Config config;
   config.task = task;
   config.data = make_task(task)->knobs();
+  for (const Recipe& recipe : recipes())
+    if (recipe.task == task)
+      for (const std::string& setting : recipe.settings) config.set(setting);
   return config;
 }
 
