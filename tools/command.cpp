@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <new>
@@ -26,7 +27,7 @@ const std::vector<Verb> kVerbs = {
     {"info", "what a checkpoint holds", add_info},
 };
 
-constexpr int kMostThreads = 256;
+constexpr std::int64_t kMostThreads = 256;
 
 int print_error(const std::string& lines, int code) {
   fmt::print(stderr, "{}\n", lines);
@@ -45,18 +46,12 @@ std::string unknown_verb(int argc, char** argv) {
                        : error_line("command", "unknown verb '" + word + "'. Did you mean '" + close + "'?");
 }
 
-int run_parsed(CLI::App& app, Command& command, int argc, char** argv) {
+int run_reporting(CommandLine& line, const Command& command, int argc, char** argv) {
   try {
-    app.parse(argc, argv);
+    line.run(argc, argv);
     return command.exit_code;
-  } catch (const CLI::Success& e) {  // --help, --version
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    std::string text = e.what();
-    std::replace(text.begin(), text.end(), '\n', ' ');
-    const CLI::App* verb = app.get_subcommands().empty() ? nullptr : app.get_subcommands().front();
-    const std::string help = "tapehead " + (verb ? verb->get_name() + " " : std::string()) + "--help shows the options";
-    return print_error(error_line("command", text, {}, help), 2);
+  } catch (const UsageError& e) {
+    return print_error(e.what(), 2);
   } catch (const Error& e) {
     return print_error(e.what(), command.started() ? 1 : 2);
   } catch (const std::bad_alloc&) {
@@ -72,17 +67,17 @@ int run_parsed(CLI::App& app, Command& command, int argc, char** argv) {
 
 int run_command(int argc, char** argv) {
   if (const std::string line = unknown_verb(argc, argv); !line.empty()) return print_error(line, 2);
-  CLI::App app("Train toy transformers, and see what their attention heads learn.", "tapehead");
-  app.set_version_flag("--version", "tapehead " TAPEHEAD_VERSION);
-  app.require_subcommand(1);
-  app.footer("First steps: tapehead train copy, then tapehead inspect runs/copy-001");
+  CommandLine line("tapehead", "Train toy transformers, and see what their attention heads learn.", TAPEHEAD_VERSION,
+                   "First steps: tapehead train copy, then tapehead inspect runs/copy-001");
   Command command;
+  bool wide = false;  // main() has read it already
   for (const Verb& verb : kVerbs) {
-    CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
-    add_output_options(*sub, command);
-    verb.add(*sub, command);
+    Options options = line.verb(verb.name, verb.summary);
+    options.flag("--json", command.json, "print one JSON object as the last line");
+    options.flag("--double", wide, "compute in double precision");
+    verb.add(options, command);
   }
-  return run_parsed(app, command, argc, argv);
+  return run_reporting(line, command, argc, argv);
 }
 
 void Command::say(const std::string& text) const {
@@ -93,26 +88,20 @@ void Command::answer(const nlohmann::ordered_json& object) const {
   if (json) fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
-void add_output_options(CLI::App& app, Command& command) {
-  app.add_flag("--json", command.json, "print one JSON object as the last line");
-  app.add_flag_callback(
-      "--double", [] {}, "compute in double precision");
-}
-
-void add_threads_option(CLI::App& app, int& threads) {
+void add_threads(Options& options, std::int64_t& threads) {
   threads = available_threads();
-  app.add_option("--threads", threads, "threads to use; the result is the same at any number")
-      ->check(CLI::Range(1, kMostThreads))
-      ->capture_default_str();
-  app.parse_complete_callback([&threads] { omp_set_num_threads(threads); });
+  options.add("--threads", threads, "threads to use; the result is the same at any number").range(1, kMostThreads);
 }
 
-int available_threads() {
-  int threads = omp_get_num_procs();  // heeds the affinity
+void set_threads(std::int64_t threads) { omp_set_num_threads(static_cast<int>(threads)); }
+
+std::int64_t available_threads() {
+  std::int64_t threads = omp_get_num_procs();  // heeds the affinity
   std::ifstream limit("/sys/fs/cgroup/cpu.max");
   double quota = 0, period = 0;
-  if (limit >> quota >> period && period > 0) threads = std::min(threads, static_cast<int>(std::ceil(quota / period)));
-  return std::clamp(threads, 1, kMostThreads);
+  if (limit >> quota >> period && period > 0)
+    threads = std::min(threads, static_cast<std::int64_t>(std::ceil(quota / period)));
+  return std::clamp(threads, std::int64_t{1}, kMostThreads);
 }
 
 nlohmann::ordered_json json_number(double value) {

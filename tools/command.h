@@ -1,13 +1,12 @@
 // What the verbs of the command share. A verb is one file tools/VERB.cpp and one line in the table of command.cpp.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "autograd/real.h"
-#include "train/config.h"
+#include "tools/options.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
@@ -32,24 +31,23 @@ class Command {
 struct Verb {
   const char* name;
   const char* summary;
-  void (*add)(CLI::App& app, Command& command);  // declares options and the callback that does the work
+  void (*add)(Options& options, Command& command);  // declares options and the callback that does the work
 };
 
-void add_train(CLI::App& app, Command& command);
-void add_eval(CLI::App& app, Command& command);
-void add_generate(CLI::App& app, Command& command);
-void add_inspect(CLI::App& app, Command& command);
-void add_explain(CLI::App& app, Command& command);
-void add_gradcheck(CLI::App& app, Command& command);
-void add_tasks(CLI::App& app, Command& command);
-void add_info(CLI::App& app, Command& command);
+void add_train(Options& options, Command& command);
+void add_eval(Options& options, Command& command);
+void add_generate(Options& options, Command& command);
+void add_inspect(Options& options, Command& command);
+void add_explain(Options& options, Command& command);
+void add_gradcheck(Options& options, Command& command);
+void add_tasks(Options& options, Command& command);
+void add_info(Options& options, Command& command);
 
-/// --json and --double, which main() has read already.
-void add_output_options(CLI::App& app, Command& command);
-/// --threads, checked; sets the number of threads of every parallel region. Returns the value through `threads`.
-void add_threads_option(CLI::App& app, int& threads);
+/// Declares --threads, from 1 to 256; set_threads() gives every parallel region that many.
+void add_threads(Options& options, std::int64_t& threads);
+void set_threads(std::int64_t threads);
 /// Threads that this process may use: its affinity, and its share of the processors when a container limits it.
-int available_threads();
+std::int64_t available_threads();
 
 /// The number as JSON: null when it is not finite.
 nlohmann::ordered_json json_number(double value);

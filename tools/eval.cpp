@@ -9,26 +9,26 @@ namespace tapehead::inline TAPEHEAD_REAL {
 
 namespace {
 
-struct EvalOptions {
+struct EvalFlags {
   std::string model;
   std::int64_t sequences = 1000;
-  std::uint64_t seed = 0;
-  bool seed_given = false;
-  int threads = 1;
+  std::optional<std::uint64_t> seed;
+  std::int64_t threads = 1;
 };
 
-void run_eval(const EvalOptions& options, Command& command) {
-  const Session session = Session::open(options.model);
+void run_eval(const EvalFlags& flags, Command& command) {
+  const Session session = Session::open(flags.model);
   // Not the seed that training evaluated with: these sequences decided nothing.
-  const std::uint64_t seed = options.seed_given ? options.seed : session.file.config.seed + 1;
-  const Batch batch = session.held_out(options.sequences, seed);
+  const std::uint64_t seed = flags.seed.value_or(session.file.config.seed + 1);
+  const Batch batch = session.held_out(flags.sequences, seed);
   command.start();
-  const Evaluation e = Shards(*session.model, options.threads).evaluate(batch);
+  set_threads(flags.threads);
+  const Evaluation e = Shards(*session.model, static_cast<int>(flags.threads)).evaluate(batch);
   command.say(fmt::format(
       "{}\n{} unseen sequences, seed {}: exact match {}, token accuracy {}, loss {:.4f} nats a token\n",
-      session.describe(), grouped(options.sequences), seed, percent(e.exact_match), percent(e.token_accuracy), e.loss));
+      session.describe(), grouped(flags.sequences), seed, percent(e.exact_match), percent(e.token_accuracy), e.loss));
   command.answer({{"task", session.task->name()},
-                  {"sequences", options.sequences},
+                  {"sequences", flags.sequences},
                   {"seed", seed},
                   {"loss", json_number(e.loss)},
                   {"exact_match", e.exact_match},
@@ -37,19 +37,13 @@ void run_eval(const EvalOptions& options, Command& command) {
 
 }  // namespace
 
-void add_eval(CLI::App& app, Command& command) {
-  auto options = std::make_shared<EvalOptions>();
-  app.add_option("model", options->model, "a run folder or a checkpoint")->required()->type_name("RUN|CKPT");
-  app.add_option("--sequences", options->sequences, "how many sequences to draw")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
-      ->capture_default_str();
-  CLI::Option* seed =
-      app.add_option("--seed", options->seed, "of the sequences; the training's own plus 1 unless given");
-  add_threads_option(app, options->threads);
-  app.callback([options, seed, &command] {
-    options->seed_given = seed->count() > 0;
-    run_eval(*options, command);
-  });
+void add_eval(Options& options, Command& command) {
+  auto flags = std::make_shared<EvalFlags>();
+  options.add("model", flags->model, "a run folder or a checkpoint").required().type("RUN|CKPT");
+  options.add("--sequences", flags->sequences, "how many sequences to draw").range(1, 1'000'000);
+  options.add("--seed", flags->seed, "of the sequences; the training's own plus 1 unless given");
+  add_threads(options, flags->threads);
+  options.run([flags, &command] { run_eval(*flags, command); });
 }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

@@ -358,17 +358,16 @@ nlohmann::ordered_json explanation_json(const Explanation& e) {
   return out;
 }
 
-void add_explain(CLI::App& app, Command& command) {
-  auto options = std::make_shared<ExplainOptions>();
-  app.add_option("--q", options->q, "queries: numbers separated by ',', rows by ';'")->capture_default_str();
-  app.add_option("--k", options->k, "keys, as wide as the queries")->capture_default_str();
-  app.add_option("--v", options->v, "values, one for each key, of any width")->capture_default_str();
-  app.add_option("--temperature", options->temperature, "divides the scores: below 1 sharpens, above 1 flattens")
-      ->capture_default_str();
-  app.add_flag("--causal", options->causal, "hide later sources; the last query sees the last source");
-  app.add_option("--allow", options->allow, "what each query may see: 1 visible, 0 masked, such as '1,0,1'");
-  app.callback([options, &command] {
-    const Explanation e = explain(*options);
+void add_explain(Options& options, Command& command) {
+  auto flags = std::make_shared<ExplainOptions>();
+  options.add("--q", flags->q, "queries: numbers separated by ',', rows by ';'");
+  options.add("--k", flags->k, "keys, as wide as the queries");
+  options.add("--v", flags->v, "values, one for each key, of any width");
+  options.add("--temperature", flags->temperature, "divides the scores: below 1 sharpens, above 1 flattens");
+  options.flag("--causal", flags->causal, "hide later sources; the last query sees the last source");
+  options.add("--allow", flags->allow, "what each query may see: 1 visible, 0 masked, such as '1,0,1'");
+  options.run([flags, &command] {
+    const Explanation e = explain(*flags);
     command.start();
     command.say(explanation_text(e));
     command.answer(explanation_json(e));

@@ -13,10 +13,10 @@ namespace tapehead::inline TAPEHEAD_REAL {
 
 namespace {
 
-struct GenerateOptions {
+struct GenerateFlags {
   std::string model, prompt;
-  std::int64_t tokens = 0;  // 0: as far as the task gives answers
-  int threads = 1;
+  std::optional<std::int64_t> tokens;  // as far as the task gives answers unless given
+  std::int64_t threads = 1;
 };
 
 // How many target tokens from `done` on are the model's to say: up to the next one that does not count in the loss
@@ -29,14 +29,14 @@ std::int64_t answers_from(const Task& task, std::size_t done) {
   return std::find(begin, example.link.end(), -1) - begin;
 }
 
-void run_generate(const GenerateOptions& options, Command& command) {
-  const Session session = Session::open(options.model);
+void run_generate(const GenerateFlags& flags, Command& command) {
+  const Session session = Session::open(flags.model);
   const Task& task = *session.task;
   if (session.layout() == Layout::aligned)
     throw ConfigError(error_line("generate", session.path + " is an encoder, which continues nothing", {},
                                  "tapehead inspect shows what it does with an input"));
-  const Prompt prompt = read_prompt(task, options.prompt);
-  const std::int64_t count = options.tokens ? options.tokens : answers_from(task, prompt.target.size());
+  const Prompt prompt = read_prompt(task, flags.prompt);
+  const std::int64_t count = flags.tokens ? *flags.tokens : answers_from(task, prompt.target.size());
   if (count == 0)
     throw ConfigError(error_line("generate", "after this prompt " + task.name() + " asks and does not answer", {},
                                  "end the prompt with a question, or give --tokens"));
@@ -45,22 +45,22 @@ void run_generate(const GenerateOptions& options, Command& command) {
   ids.push_back(task.separator());
   ids.insert(ids.end(), prompt.target.begin(), prompt.target.end());
   command.start();
+  set_threads(flags.threads);
   const std::vector<std::int32_t> said = generate_greedy(*session.model, ids, source, count);
   command.say(fmt::format("{}\n", session.vocabulary().decode(said)));
-  command.answer({{"prompt", options.prompt}, {"text", session.vocabulary().decode(said)}});
+  command.answer({{"prompt", flags.prompt}, {"text", session.vocabulary().decode(said)}});
 }
 
 }  // namespace
 
-void add_generate(CLI::App& app, Command& command) {
-  auto options = std::make_shared<GenerateOptions>();
-  app.add_option("model", options->model, "a run folder or a checkpoint")->required()->type_name("RUN|CKPT");
-  app.add_option("--prompt", options->prompt, "tokens separated by spaces: 'source', or 'source | target so far'")
-      ->required();
-  app.add_option("--tokens", options->tokens, "how many to add; as many as the task answers unless given")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000}));
-  add_threads_option(app, options->threads);
-  app.callback([options, &command] { run_generate(*options, command); });
+void add_generate(Options& options, Command& command) {
+  auto flags = std::make_shared<GenerateFlags>();
+  options.add("model", flags->model, "a run folder or a checkpoint").required().type("RUN|CKPT");
+  options.add("--prompt", flags->prompt, "tokens separated by spaces: 'source', or 'source | target so far'")
+      .required();
+  options.add("--tokens", flags->tokens, "how many to add; as many as the task answers unless given").range(1, 100'000);
+  add_threads(options, flags->threads);
+  options.run([flags, &command] { run_generate(*flags, command); });
 }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

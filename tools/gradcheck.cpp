@@ -5,16 +5,17 @@
 
 #include "autograd/gradcheck_ops.h"
 #include "tools/command.h"
+#include "train/config.h"
 #include "train/shards.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
 namespace {
 
-struct GradcheckOptions {
+struct GradcheckFlags {
   std::string task;
   std::vector<std::string> set;
-  std::uint64_t seed = 1;
+  std::optional<std::uint64_t> seed;
 };
 
 nlohmann::ordered_json report(const std::string& name, const GradcheckResult& result, double tolerance,
@@ -28,10 +29,10 @@ nlohmann::ordered_json report(const std::string& name, const GradcheckResult& re
   return {{"name", name}, {"passed", result.passed}, {"error", json_number(result.error)}};
 }
 
-nlohmann::ordered_json check_ops(const GradcheckOptions& options, Command& command) {
+nlohmann::ordered_json check_ops(const GradcheckFlags& flags, Command& command) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   Gradcheck gradcheck_options;
-  gradcheck_options.seed = options.seed;
+  gradcheck_options.seed = flags.seed.value_or(1);
   for (const OpCheck& check : op_checks())
     all.push_back(report(check.name(), gradcheck(check, gradcheck_options), gradcheck_options.tolerance, command));
   return all;
@@ -63,30 +64,27 @@ nlohmann::ordered_json check_model(const Config& config, Command& command) {
       {report(name, gradcheck(name, loss, model.parameters, names, options), options.tolerance, command)});
 }
 
-void run_gradcheck(const GradcheckOptions& options, Command& command) {
+void run_gradcheck(const GradcheckFlags& flags, Command& command) {
   std::optional<Config> config;
-  if (!options.task.empty()) {
-    config = Config::defaults(options.task);
-    config->seed = options.seed;
-    for (const std::string& assignment : options.set) config->set(assignment);
+  if (!flags.task.empty()) {
+    config = Config::defaults(flags.task);
+    config->seed = flags.seed.value_or(1);
+    for (const std::string& assignment : flags.set) config->set(assignment);
     config->check();
   }
   command.start();
-  const nlohmann::ordered_json checks = config ? check_model(*config, command) : check_ops(options, command);
+  const nlohmann::ordered_json checks = config ? check_model(*config, command) : check_ops(flags, command);
   command.answer({{"passed", command.exit_code == 0}, {"checks", checks}});
 }
 
 }  // namespace
 
-void add_gradcheck(CLI::App& app, Command& command) {
-  auto options = std::make_shared<GradcheckOptions>();
-  app.add_option("task", options->task, "check the whole of this task's model and loss; every op unless given")
-      ->type_name("TASK");
-  app.add_option("--set", options->set, "a setting of the model, as for train")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--seed", options->seed, "of values and directions")->capture_default_str();
-  app.callback([options, &command] { run_gradcheck(*options, command); });
+void add_gradcheck(Options& options, Command& command) {
+  auto flags = std::make_shared<GradcheckFlags>();
+  options.add("task", flags->task, "check the whole of this task's model and loss; every op unless given").type("TASK");
+  options.add("--set", flags->set, "a setting of the model, as for train").type("KEY=VALUE");
+  options.add("--seed", flags->seed, "of values and directions; 1 unless given");
+  options.run([flags, &command] { run_gradcheck(*flags, command); });
 }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

@@ -34,12 +34,15 @@ void run_info(const std::string& path, bool config, Command& command) {
 
 }  // namespace
 
-void add_info(CLI::App& app, Command& command) {
-  auto path = std::make_shared<std::string>();
-  auto config = std::make_shared<bool>(false);
-  app.add_option("model", *path, "a run folder or a checkpoint")->required()->type_name("RUN|CKPT");
-  app.add_flag("--config", *config, "also print its config, as TOML");
-  app.callback([=, &command] { run_info(*path, *config, command); });
+void add_info(Options& options, Command& command) {
+  struct Flags {
+    std::string path;
+    bool config = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  options.add("model", flags->path, "a run folder or a checkpoint").required().type("RUN|CKPT");
+  options.flag("--config", flags->config, "also print its config, as TOML");
+  options.run([flags, &command] { run_info(flags->path, flags->config, command); });
 }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

@@ -16,11 +16,10 @@ namespace tapehead::inline TAPEHEAD_REAL {
 
 namespace {
 
-struct InspectOptions {
+struct InspectFlags {
   std::string model, input, kind;
-  int layer = -1, head = -1;
+  std::optional<std::int64_t> layer, head;
   std::int64_t sequences = 100;
-  int threads = 1;
 };
 
 // The user's own sequence, or the first unseen one.
@@ -48,24 +47,23 @@ const HeadMeasure* best_of(const std::vector<HeadMeasure>& heads) {
 
 // The head to draw large: as asked for, else the one that matches the rule best.
 const AttentionMap& chosen_head(const std::vector<AttentionMap>& maps, const std::vector<HeadMeasure>& heads,
-                                const InspectOptions& options) {
-  if (options.layer < 0 && options.head < 0 && options.kind.empty())
+                                const InspectFlags& flags) {
+  if (!flags.layer && !flags.head && flags.kind.empty())
     if (const HeadMeasure* best = best_of(heads))
       for (const AttentionMap& map : maps)
         if (map.kind == best->kind && map.layer == best->layer && map.head == best->head) return map;
   std::string known;
   for (const AttentionMap& map : maps) {
-    const bool fits = (options.layer < 0 || map.layer == options.layer) &&
-                      (options.head < 0 || map.head == options.head) &&
-                      (options.kind.empty() || map.kind == options.kind);
+    const bool fits = (!flags.layer || map.layer == *flags.layer) && (!flags.head || map.head == *flags.head) &&
+                      (flags.kind.empty() || map.kind == flags.kind);
     if (fits) return map;
     const std::string name = fmt::format("{} --layer {} --head {}", map.kind, map.layer, map.head);
     known = known.empty() ? name : known.substr(0, known.find(" to ")) + " to " + name;
   }
   throw ConfigError(
       error_line("inspect",
-                 fmt::format("there is no {}head {} in layer {}", options.kind.empty() ? "" : options.kind + " ",
-                             std::max(options.head, 0), std::max(options.layer, 0)),
+                 fmt::format("there is no {}head {} in layer {}", flags.kind.empty() ? "" : flags.kind + " ",
+                             flags.head.value_or(0), flags.layer.value_or(0)),
                  {}, "heads are " + known));
 }
 
@@ -92,49 +90,49 @@ std::vector<Snapshot> three_moments(const std::string& model) {
   return {all.front(), *middle, all.back()};
 }
 
-void run_inspect(const InspectOptions& options, const std::string& line, Command& command) {
-  Session session = Session::open(options.model);
-  const Batch sequence = chosen_sequence(session, options.input);
-  const std::vector<Snapshot> moments = options.input.empty() ? three_moments(options.model) : std::vector<Snapshot>{};
-  const Batch batch = session.held_out(options.sequences, session.file.config.seed);
+// The command that draws the same again.
+std::string command_of(const InspectFlags& flags) {
+  std::string line = "tapehead inspect " + flags.model;
+  if (!flags.input.empty()) line += " --input '" + flags.input + "'";
+  if (!flags.kind.empty()) line += " --kind " + flags.kind;
+  if (flags.layer) line += fmt::format(" --layer {}", *flags.layer);
+  if (flags.head) line += fmt::format(" --head {}", *flags.head);
+  return line;
+}
+
+void run_inspect(const InspectFlags& flags, Command& command) {
+  Session session = Session::open(flags.model);
+  const Batch sequence = chosen_sequence(session, flags.input);
+  const std::vector<Snapshot> moments = flags.input.empty() ? three_moments(flags.model) : std::vector<Snapshot>{};
+  const Batch batch = session.held_out(flags.sequences, session.file.config.seed);
   const std::vector<HeadMeasure> heads = measure_heads(*session.model, batch);
   const std::vector<AttentionMap> maps = attention_maps(*session.model, sequence, 0, session.vocabulary().tokens());
-  const AttentionMap& large = chosen_head(maps, heads, options);
+  const AttentionMap& large = chosen_head(maps, heads, flags);
   command.start();
 
-  Figure figure{detect_terminal(STDOUT_FILENO), line, session.describe()};
-  const bool one = options.layer >= 0 || options.head >= 0;
+  Figure figure{detect_terminal(STDOUT_FILENO), command_of(flags), session.describe()};
+  const bool one = flags.layer.has_value() || flags.head.has_value();
   if (!one) command.say(draw_overview(maps, figure) + "\n");
   command.say(draw_head(large, figure) + "\n");
   if (!one && moments.size() > 1)
     command.say(draw_filmstrip(moments, large.kind, large.layer, large.head, figure) + "\n");
   command.answer({{"task", session.task->name()},
                   {"step", session.file.step},
-                  {"sequences", options.sequences},
+                  {"sequences", flags.sequences},
                   {"heads", heads_json(heads)}});
 }
 
 }  // namespace
 
-void add_inspect(CLI::App& app, Command& command) {
-  auto options = std::make_shared<InspectOptions>();
-  app.add_option("model", options->model, "a run folder or a checkpoint")->required()->type_name("RUN|CKPT");
-  app.add_option("--input", options->input, "your own sequence: 'source', or 'source | target'");
-  app.add_option("--layer", options->layer, "draw a head of this layer alone, from 0")->check(CLI::NonNegativeNumber);
-  app.add_option("--head", options->head, "draw this head alone, from 0")->check(CLI::NonNegativeNumber);
-  app.add_option("--kind", options->kind, "self-attention or cross-attention")
-      ->check(CLI::IsMember({"decoder", "encoder", "cross"}));
-  app.add_option("--sequences", options->sequences, "unseen sequences to measure pattern_match over")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000}))
-      ->capture_default_str();
-  app.callback([options, &command] {
-    std::string line = "tapehead inspect " + options->model;
-    if (!options->input.empty()) line += " --input '" + options->input + "'";
-    if (!options->kind.empty()) line += " --kind " + options->kind;
-    if (options->layer >= 0) line += fmt::format(" --layer {}", options->layer);
-    if (options->head >= 0) line += fmt::format(" --head {}", options->head);
-    run_inspect(*options, line, command);
-  });
+void add_inspect(Options& options, Command& command) {
+  auto flags = std::make_shared<InspectFlags>();
+  options.add("model", flags->model, "a run folder or a checkpoint").required().type("RUN|CKPT");
+  options.add("--input", flags->input, "your own sequence: 'source', or 'source | target'");
+  options.add("--layer", flags->layer, "draw a head of this layer alone, from 0").range(0, 1'000'000);
+  options.add("--head", flags->head, "draw this head alone, from 0").range(0, 1'000'000);
+  options.add("--kind", flags->kind, "self-attention or cross-attention").one_of({"decoder", "encoder", "cross"});
+  options.add("--sequences", flags->sequences, "unseen sequences to measure pattern_match over").range(1, 100'000);
+  options.run([flags, &command] { run_inspect(*flags, command); });
 }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

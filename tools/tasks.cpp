@@ -1,6 +1,7 @@
 // tapehead tasks: what can be learned here, with an example worked out.
 #include <fmt/format.h>
 
+#include "data/task.h"
 #include "tools/command.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
@@ -54,10 +55,10 @@ void run_tasks(const std::string& name, Command& command) {
 
 }  // namespace
 
-void add_tasks(CLI::App& app, Command& command) {
+void add_tasks(Options& options, Command& command) {
   auto name = std::make_shared<std::string>();
-  app.add_option("name", *name, "a task, to see it worked out")->type_name("NAME");
-  app.callback([name, &command] { run_tasks(*name, command); });
+  options.add("name", *name, "a task, to see it worked out").type("NAME");
+  options.run([name, &command] { run_tasks(*name, command); });
 }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

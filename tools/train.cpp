@@ -22,9 +22,9 @@ struct TrainFlags {
   std::vector<std::string> set;
   std::optional<std::int64_t> steps;
   std::optional<std::uint64_t> seed;
-  std::uint64_t stop_at = 0;
+  std::optional<std::int64_t> stop_at;
   bool force = false;
-  int threads = 1;
+  std::int64_t threads = 1;
 };
 
 // --- settings: the task's defaults, then the file, then --set, then the options that have a name of their own
@@ -153,8 +153,9 @@ void run_train(const TrainFlags& flags, Command& command) {
   TrainOptions options;
   options.resume = !flags.resume.empty();
   options.config = options.resume ? resumed_config(flags) : config_of(flags);
-  options.stop_at = flags.stop_at;
-  options.threads = flags.threads;
+  options.stop_at = static_cast<std::uint64_t>(flags.stop_at.value_or(0));
+  options.threads = static_cast<int>(flags.threads);
+  set_threads(flags.threads);
   options.config.check();
   const std::unique_ptr<Task> task = make_task(options.config.task, options.config.data);
   const Model model(options.config.model_for(*task),
@@ -176,23 +177,21 @@ void run_train(const TrainFlags& flags, Command& command) {
 
 }  // namespace
 
-void add_train(CLI::App& app, Command& command) {
+void add_train(Options& options, Command& command) {
   auto flags = std::make_shared<TrainFlags>();
-  app.add_option("task", flags->task, "what to learn; tapehead tasks lists them")->type_name("TASK");
-  app.add_option("--config", flags->config, "settings from a TOML file")->type_name("FILE");
-  app.add_option("--set", flags->set, "one setting, such as model.heads=2; docs/config.md lists them")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--steps", flags->steps, "the same as --set train.steps=N")->check(CLI::PositiveNumber);
-  app.add_option("--seed", flags->seed, "of weights, data and everything random; 1 unless given");
-  app.add_option("--out", flags->out, "run folder; the next free runs/TASK-001 unless given")->type_name("DIR");
-  app.add_flag("--force", flags->force, "replace a run that --out holds");
-  app.add_option("--resume", flags->resume, "go on with an interrupted run")->type_name("DIR");
-  app.add_option("--stop-at", flags->stop_at, "save and end after this step, as an interruption would")
-      ->check(CLI::PositiveNumber);
-  app.add_flag("--quiet", command.quiet, "print nothing but errors and --json");
-  add_threads_option(app, flags->threads);
-  app.callback([flags, &command] { run_train(*flags, command); });
+  options.add("task", flags->task, "what to learn; tapehead tasks lists them").type("TASK");
+  options.add("--config", flags->config, "settings from a TOML file").type("FILE");
+  options.add("--set", flags->set, "one setting, such as model.heads=2; docs/config.md lists them").type("KEY=VALUE");
+  options.add("--steps", flags->steps, "the same as --set train.steps=N");
+  options.add("--seed", flags->seed, "of weights, data and everything random; 1 unless given");
+  options.add("--out", flags->out, "run folder; the next free runs/TASK-001 unless given").type("DIR");
+  options.flag("--force", flags->force, "replace a run that --out holds");
+  options.add("--resume", flags->resume, "go on with an interrupted run").type("DIR");
+  options.add("--stop-at", flags->stop_at, "save and end after this step, as an interruption would")
+      .range(1, 1'000'000'000);
+  options.flag("--quiet", command.quiet, "print nothing but errors and --json");
+  add_threads(options, flags->threads);
+  options.run([flags, &command] { run_train(*flags, command); });
 }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL
