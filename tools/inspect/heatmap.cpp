@@ -33,7 +33,7 @@ int largest(const AttentionMap& map, int row) {
 
 class HeadPicture {
  public:
-  HeadPicture(const AttentionMap& map, const Figure& figure) : map_(map), figure_(figure), terminal_(figure.terminal) {
+  HeadPicture(const AttentionMap& map, const Figure& figure) : map_(map), terminal_(figure.terminal) {
     first_row_ = std::clamp(figure.first_row, 0, map.rows - 1);
     first_column_ = std::clamp(figure.first_column, 0, map.columns - 1);
     rows_ = std::min(map.rows - first_row_, std::max(figure.max_rows, 1));
@@ -60,7 +60,6 @@ class HeadPicture {
   void add_crop_note(std::vector<Line>& lines) const;
 
   const AttentionMap& map_;
-  const Figure& figure_;
   const Terminal& terminal_;
   int first_row_, first_column_, rows_, columns_;  // the part shown
   int token_cells_, gutter_, cell_, readout_;      // widths; readout_ 0: none
