@@ -11,8 +11,8 @@
 
 #include "autograd/error.h"
 #include "autograd/rng.h"
+#include "tests/errors.h"
 #include "tests/evaluate.h"
-#include "tests/messages.h"
 
 namespace tapehead::test {
 namespace {
@@ -125,9 +125,9 @@ TEST(Attention, AlignsCausalToTheEnd) {  // F05: one new query sees all earlier 
 TEST(Attention, RefusesMoreQueriesThanSourcesWhenCausal) {
   Tape tape;
   const Tensor q = tape.input({3, 1}, {1, 2, 3}), k = tape.input({2, 1}, {1, 2});
-  EXPECT_EQ(message_of<ShapeError>([&] { attention(q, k, k, {.mask = {.causal = true}}); }),
-            message_of<ShapeError>([&] { composed::attention(q, k, k, {.mask = {.causal = true}}); }));
-  EXPECT_NE(message_of<ShapeError>([&] { attention(q, k, k, {.mask = {.causal = true}}); }), "");
+  EXPECT_EQ(error_of<ShapeError>([&] { attention(q, k, k, {.mask = {.causal = true}}); }),
+            error_of<ShapeError>([&] { composed::attention(q, k, k, {.mask = {.causal = true}}); }));
+  EXPECT_NE(error_of<ShapeError>([&] { attention(q, k, k, {.mask = {.causal = true}}); }), "");
 }
 
 TEST(Attention, NamesTheQueryThatSeesNothing) {  // F01
@@ -136,13 +136,13 @@ TEST(Attention, NamesTheQueryThatSeesNothing) {  // F01
   const Bools padding = tape.bools({2, 1, 2}, std::array{true, false, false, false});
   const Scope scope(tape, "blocks.1.attn");
   const std::size_t nodes = tape.size();
-  const std::string line = message_of<ShapeError>([&] { attention(x, x, x, {.mask = {.allowed = padding}}); });
+  const std::string line = error_of<ShapeError>([&] { attention(x, x, x, {.mask = {.allowed = padding}}); });
   EXPECT_TRUE(line.starts_with("[attention] query 0 of batch 1 may see no source (in blocks.1.attn). Hint: ")) << line;
   EXPECT_EQ(tape.size(), nodes);
-  EXPECT_EQ(message_of<ShapeError>([&] { composed::attention(x, x, x, {.mask = {.allowed = padding}}); }), line);
+  EXPECT_EQ(error_of<ShapeError>([&] { composed::attention(x, x, x, {.mask = {.allowed = padding}}); }), line);
   // Each part leaves a source, the two together none: query 0 sees source 0 by causality and source 1 by `allowed`.
   const Bools second = tape.bools({2}, std::array{false, true});
-  EXPECT_NE(message_of<ShapeError>([&] {
+  EXPECT_NE(error_of<ShapeError>([&] {
               attention(x, x, x, {.mask = {.causal = true, .allowed = second}});
             }).find("query 0 of batch 0"),
             std::string::npos);
@@ -198,7 +198,7 @@ TEST(Attention, RefusesATemperatureThatIsNotAbove0) {
   Tape tape;
   const Tensor x = tape.input({1, 1}, {1});
   for (const Real t : {Real(0), Real(-1), kNaN, std::numeric_limits<Real>::infinity()}) {
-    const std::string line = message_of<Error>([&] { attention(x, x, x, {.temperature = t}); });
+    const std::string line = error_of<Error>([&] { attention(x, x, x, {.temperature = t}); });
     EXPECT_TRUE(line.starts_with("[attention] ")) << line;
   }
 }

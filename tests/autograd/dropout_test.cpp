@@ -7,7 +7,7 @@
 
 #include "autograd/error.h"
 #include "autograd/ops.h"
-#include "tests/messages.h"
+#include "tests/errors.h"
 
 namespace tapehead {
 namespace {
@@ -62,7 +62,7 @@ TEST(Dropout, RefusesAProbabilityOutsideItsRange) {
   Tape tape;
   const Tensor x = tape.input({1}, {1});
   for (const Real p : {Real(-0.1), Real(1), Real(NAN)})
-    EXPECT_TRUE(test::message_of<Error>([&] { dropout(x, p); }).starts_with("[dropout] p is ")) << p;
+    EXPECT_TRUE(test::error_of<Error>([&] { dropout(x, p); }).starts_with("[dropout] p is ")) << p;
 }
 
 }  // namespace

@@ -12,12 +12,12 @@
 #include "autograd/attention.h"
 #include "autograd/error.h"
 #include "autograd/rng.h"
-#include "tests/messages.h"
+#include "tests/errors.h"
 
 namespace tapehead {
 namespace {
 
-using test::message_of;
+using test::error_of;
 using Reals = std::vector<Real>;
 
 constexpr double kRounding = sizeof(Real) == 8 ? 1e-12 : 2e-6;
@@ -156,7 +156,7 @@ TEST(Lesson, RefusesWidthsAndLengthsThatDiffer) {
   const auto zeros = [&](Index rows, Index columns) {
     return tape.input({rows, columns}, Reals(static_cast<std::size_t>(rows * columns)));
   };
-  const auto line = [&](Tensor q, Tensor k, Tensor v) { return message_of<ShapeError>([&] { attention(q, k, v); }); };
+  const auto line = [&](Tensor q, Tensor k, Tensor v) { return error_of<ShapeError>([&] { attention(q, k, v); }); };
   const std::string widths = line(zeros(2, 3), zeros(4, 5), zeros(4, 1));
   EXPECT_TRUE(widths.starts_with("[attention] ")) << widths;
   EXPECT_NE(widths.find("[2, 3]"), std::string::npos) << widths;
@@ -164,11 +164,11 @@ TEST(Lesson, RefusesWidthsAndLengthsThatDiffer) {
   const std::string lengths = line(zeros(2, 3), zeros(4, 3), zeros(5, 1));
   EXPECT_NE(lengths.find("[4, 3]"), std::string::npos) << lengths;
   EXPECT_NE(lengths.find("[5, 1]"), std::string::npos) << lengths;
-  EXPECT_EQ(line(zeros(2, 3), zeros(4, 3), zeros(4, 1)), "");
+  EXPECT_NO_THROW(attention(zeros(2, 3), zeros(4, 3), zeros(4, 1)));
 }
 
 TEST(Lesson, RefusesAQueryWithoutVisibleKey) {
-  const std::string line = message_of<ShapeError>([] {
+  const std::string line = error_of<ShapeError>([] {
     three_positions()({}, {true, false, false, false, false, false, true, true, true});
   });
   EXPECT_TRUE(line.starts_with("[attention] query 1 may see no source")) << line;

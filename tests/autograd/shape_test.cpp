@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "autograd/error.h"
-#include "tests/messages.h"
+#include "tests/errors.h"
 
 namespace tapehead {
 namespace {
 
-using test::message_of;
+using test::error_of;
 
 TEST(Shape, CountsElements) {
   EXPECT_EQ(Shape{}.numel(), 1);
@@ -23,9 +23,9 @@ TEST(Shape, CountsNegativeAxesFromTheEnd) {
   EXPECT_EQ(s[0], 2);
   EXPECT_EQ(s[-1], 4);
   EXPECT_EQ(s[-3], 2);
-  EXPECT_EQ(message_of<ShapeError>([&] { s[3]; }), "[shape] no axis 3 in [2, 3, 4]. Hint: axes are -3 to 2.");
-  EXPECT_NE(message_of<ShapeError>([&] { s[-4]; }), "");
-  EXPECT_NE(message_of<ShapeError>([&] { Shape{}[0]; }), "");
+  EXPECT_EQ(error_of<ShapeError>([&] { s[3]; }), "[shape] no axis 3 in [2, 3, 4]. Hint: axes are -3 to 2.");
+  EXPECT_NE(error_of<ShapeError>([&] { s[-4]; }), "");
+  EXPECT_NE(error_of<ShapeError>([&] { Shape{}[0]; }), "");
 }
 
 TEST(Shape, ChangesOneAxis) {
@@ -50,11 +50,11 @@ TEST(Shape, HasRowMajorStrides) {
 }
 
 TEST(Shape, RefusesAbsurdSizes) {
-  EXPECT_NE(message_of<ShapeError>([] { Shape{-1}; }).find("-1"), std::string::npos);
-  EXPECT_NE(message_of<ShapeError>([] { Shape{1, 1, 1, 1, 1, 1, 1}; }).find("7 axes"), std::string::npos);
+  EXPECT_NE(error_of<ShapeError>([] { Shape{-1}; }).find("-1"), std::string::npos);
+  EXPECT_NE(error_of<ShapeError>([] { Shape{1, 1, 1, 1, 1, 1, 1}; }).find("7 axes"), std::string::npos);
   const Index huge = Index{1} << 32;
-  EXPECT_NE(message_of<ShapeError>([&] { Shape{huge, huge}; }), "") << "2^64 is 0 modulo 2^64";
-  EXPECT_NE(message_of<ShapeError>([&] { Shape{0, huge, huge}; }), "") << "an empty axis hides nothing";
+  EXPECT_NE(error_of<ShapeError>([&] { Shape{huge, huge}; }), "") << "2^64 is 0 modulo 2^64";
+  EXPECT_NE(error_of<ShapeError>([&] { Shape{0, huge, huge}; }), "") << "an empty axis hides nothing";
 }
 
 TEST(Broadcast, FollowsNumPy) {

@@ -11,12 +11,12 @@
 #include "autograd/error.h"
 #include "autograd/ops.h"
 #include "tests/allocations.h"
-#include "tests/messages.h"
+#include "tests/errors.h"
 
 namespace tapehead {
 namespace {
 
-using test::message_of;
+using test::error_of;
 
 using Reals = std::vector<Real>;
 
@@ -61,7 +61,7 @@ TEST(Tape, DoesNotRunWhatTheLossDoesNotUse) {
   tape.backward(x * x);
   EXPECT_EQ(runs, 0);
   EXPECT_EQ(*x.grad(), 4);
-  EXPECT_EQ(message_of<ShapeError>([&] { other.grad(); }),
+  EXPECT_EQ(error_of<ShapeError>([&] { other.grad(); }),
             "[grad] variable [] has no gradient. Hint: call backward() first, on a loss that depends on it.");
 }
 
@@ -80,7 +80,7 @@ TEST(Tape, KeepsTheGradientOfAnIntermediateResultOnRequest) {
   const Tensor kept = (x * x).keep_grad(), dropped = kept * x;
   tape.backward(dropped * Real(2));  // 2 x^3
   EXPECT_EQ(*kept.grad(), 6);
-  EXPECT_EQ(message_of<ShapeError>([&] { dropped.grad(); }),
+  EXPECT_EQ(error_of<ShapeError>([&] { dropped.grad(); }),
             "[grad] the gradient of mul [] was not kept. Hint: call keep_grad() before backward().");
 }
 
@@ -168,7 +168,7 @@ TEST(NoGrad, RecordsValuesAndNoCalls) {
   EXPECT_TRUE(tape.recording());
   EXPECT_EQ(y.item(), 9);
   EXPECT_FALSE(y.requires_grad());
-  EXPECT_EQ(message_of<ShapeError>([&] { tape.backward(y); }),
+  EXPECT_EQ(error_of<ShapeError>([&] { tape.backward(y); }),
             "[backward] the loss depends on no variable or parameter. Hint: check for NoGrad or detach().");
   tape.backward(y * x);
   EXPECT_EQ(*x.grad(), 9);
@@ -183,7 +183,7 @@ TEST(Detach, SharesTheValueAndStopsTheGradient) {
   EXPECT_FALSE(reshape(stopped, {2, 1}).requires_grad()) << "nor does a view of it let one through";
   tape.backward(sum(x * stopped));
   EXPECT_EQ(x.grads(), (Reals{3, 4}));
-  EXPECT_EQ(message_of<ShapeError>([&] { stopped.grad(); }),
+  EXPECT_EQ(error_of<ShapeError>([&] { stopped.grad(); }),
             "[grad] detach [2] needs no gradient. Hint: make it a variable or a parameter.");
 }
 
@@ -193,7 +193,7 @@ TEST(Tape, RefusesASecondBackward) {
   Tape tape;
   const Tensor x = tape.variable({}, {3}), y = x * x;
   tape.backward(y);
-  EXPECT_EQ(message_of<ShapeError>([&] { tape.backward(y); }),
+  EXPECT_EQ(error_of<ShapeError>([&] { tape.backward(y); }),
             "[backward] called a second time in one pass. Hint: call reset() and compute the loss anew.");
   EXPECT_EQ(*x.grad(), 6) << "and leaves the gradients alone";
 }
@@ -201,7 +201,7 @@ TEST(Tape, RefusesASecondBackward) {
 TEST(Tape, RefusesALossOfManyNumbers) {
   Tape tape;
   const Tensor x = tape.variable({2, 1}, {3, 4});
-  EXPECT_EQ(message_of<ShapeError>([&] { tape.backward(x); }),
+  EXPECT_EQ(error_of<ShapeError>([&] { tape.backward(x); }),
             "[backward] the loss has shape [2, 1]. Hint: reduce it to one number, as with mean().");
   tape.backward(sum(x));
   EXPECT_EQ(x.grads(), (Reals{1, 1})) << "a refused call does not count";
@@ -216,38 +216,38 @@ TEST(Tape, RefusesAHandleOfAnEarlierPass) {
   const std::string stale =
       "[tensor] a handle from an earlier pass was used. Hint: make tensors anew after tape.reset(), or copy values() "
       "out before.";
-  EXPECT_EQ(message_of<ShapeError>([&] { x.value(); }), stale);
-  EXPECT_EQ(message_of<ShapeError>([&] { x.grads(); }), stale);
-  EXPECT_EQ(message_of<ShapeError>([&] { x.keep_grad(); }), stale);
-  EXPECT_EQ(message_of<ShapeError>([&] { x* fresh; }), stale);
-  EXPECT_EQ(message_of<ShapeError>([&] { tape.backward(x); }), stale);
-  EXPECT_EQ(message_of<ShapeError>([&] { ids.data(); }), stale);
+  EXPECT_EQ(error_of<ShapeError>([&] { x.value(); }), stale);
+  EXPECT_EQ(error_of<ShapeError>([&] { x.grads(); }), stale);
+  EXPECT_EQ(error_of<ShapeError>([&] { x.keep_grad(); }), stale);
+  EXPECT_EQ(error_of<ShapeError>([&] { x* fresh; }), stale);
+  EXPECT_EQ(error_of<ShapeError>([&] { tape.backward(x); }), stale);
+  EXPECT_EQ(error_of<ShapeError>([&] { ids.data(); }), stale);
 }
 
 TEST(Tape, RefusesAnEmptyHandle) {
   const Tensor none;
   EXPECT_FALSE(none.defined());
   const std::string empty = "[tensor] an empty handle was used. Hint: assign the result of an op first.";
-  EXPECT_EQ(message_of<ShapeError>([&] { none.shape(); }), empty);
-  EXPECT_EQ(message_of<ShapeError>([&] { exp(none); }), empty);
+  EXPECT_EQ(error_of<ShapeError>([&] { none.shape(); }), empty);
+  EXPECT_EQ(error_of<ShapeError>([&] { exp(none); }), empty);
 }
 
 TEST(Tape, RefusesInputsOfAnotherTape) {
   Tape tape, other;
   const Tensor x = tape.variable({}, {3}), y = other.variable({}, {4});
-  EXPECT_EQ(message_of<ShapeError>([&] { x* y; }),
+  EXPECT_EQ(error_of<ShapeError>([&] { x* y; }),
             "[mul] inputs lie on different tapes. Hint: make all of them on one tape.");
-  EXPECT_NE(message_of<ShapeError>([&] { tape.backward(y * y); }), "") << "a loss of another tape";
+  EXPECT_NE(error_of<ShapeError>([&] { tape.backward(y * y); }), "") << "a loss of another tape";
 }
 
 TEST(Tape, RefusesAWrongNumberOfValues) {
   Tape tape;
-  EXPECT_EQ(message_of<ShapeError>([&] {
+  EXPECT_EQ(error_of<ShapeError>([&] {
               tape.input({2, 3}, {1, 2});
             }),
             "[input] 2 values for shape [2, 3]. Hint: give one value per element.");
-  EXPECT_NE(message_of<ShapeError>([&] { tape.ids({2}, std::array{1}); }), "");
-  EXPECT_NE(message_of<ShapeError>([&] { tape.input({2}, {1, 2}).item(); }), "");
+  EXPECT_NE(error_of<ShapeError>([&] { tape.ids({2}, std::array{1}); }), "");
+  EXPECT_NE(error_of<ShapeError>([&] { tape.input({2}, {1, 2}).item(); }), "");
 }
 
 // --- scopes
@@ -260,9 +260,9 @@ TEST(Scope, StandsInErrorsAndNodes) {
     const Scope attn(tape, "attn");
     EXPECT_STREQ(tape.scope(), "blocks.3.attn");
     EXPECT_STREQ((a * a).node().scope, "blocks.3.attn");
-    EXPECT_NE(message_of<ShapeError>([&] { tape.backward(a); }).find(" (in blocks.3.attn). Hint:"), std::string::npos);
-    EXPECT_NE(message_of<ShapeError>([&] { matmul(a, b); }).find(" (in blocks.3.attn)"), std::string::npos);
-    EXPECT_NE(message_of<ShapeError>([&] { a* b; }).find(" (in blocks.3.attn)"), std::string::npos);
+    EXPECT_NE(error_of<ShapeError>([&] { tape.backward(a); }).find(" (in blocks.3.attn). Hint:"), std::string::npos);
+    EXPECT_NE(error_of<ShapeError>([&] { matmul(a, b); }).find(" (in blocks.3.attn)"), std::string::npos);
+    EXPECT_NE(error_of<ShapeError>([&] { a* b; }).find(" (in blocks.3.attn)"), std::string::npos);
   }
   EXPECT_STREQ(tape.scope(), "");
   EXPECT_STREQ((a * a).node().scope, "");
@@ -334,9 +334,9 @@ TEST(Parameters, OfAnotherSetAreRefused) {
   ParameterSet set;
   set.add({2});
   Tape tape(set), without;
-  EXPECT_NE(message_of<ShapeError>([&] { tape.param({1000, {2}}); }), "");
-  EXPECT_NE(message_of<ShapeError>([&] { tape.param({}); }), "") << "an empty handle";
-  EXPECT_EQ(message_of<ShapeError>([&] {
+  EXPECT_NE(error_of<ShapeError>([&] { tape.param({1000, {2}}); }), "");
+  EXPECT_NE(error_of<ShapeError>([&] { tape.param({}); }), "") << "an empty handle";
+  EXPECT_EQ(error_of<ShapeError>([&] {
               without.param({0, {2}});
             }),
             "[param] this tape has no parameters. Hint: construct it as Tape(parameter_set).");
@@ -348,8 +348,8 @@ TEST(Parameters, HaveRowsAsHandles) {
   const Parameter rows = w.rows(1, 3);
   EXPECT_EQ(rows.shape, (Shape{2, 3}));
   EXPECT_EQ(rows.offset, w.offset + 3);
-  EXPECT_NE(message_of<ShapeError>([&] { w.rows(2, 5); }), "");
-  EXPECT_NE(message_of<ShapeError>([&] { w.rows(2, 1); }), "");
+  EXPECT_NE(error_of<ShapeError>([&] { w.rows(2, 5); }), "");
+  EXPECT_NE(error_of<ShapeError>([&] { w.rows(2, 1); }), "");
 }
 
 // --- memory
