@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <optional>
 
 #include "autograd/error.h"
@@ -57,7 +56,7 @@ constexpr Interval above_zero(double high) { return {0, high, true, false}; }
 std::string number_text(double value) { return fmt::format("{}", value); }
 
 bool Interval::contains(double value) const {
-  return std::isfinite(value) && (open_low ? value > low : value >= low) && (open_high ? value < high : value <= high);
+  return (open_low ? value > low : value >= low) && (open_high ? value < high : value <= high);
 }
 
 std::string Interval::text() const {

@@ -12,7 +12,7 @@ namespace tapehead {
 struct Interval {
   double low = 0, high = 0;
   bool open_low = false, open_high = false;
-  bool contains(double value) const;
+  bool contains(double value) const;  // false for NaN
   std::string text() const;  // "[0, 1)"
 };
 

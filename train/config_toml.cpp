@@ -53,7 +53,7 @@ class Reader {
  public:
   Reader(Config& config, std::string file) : config_(config), file_(std::move(file)) {}
 
-  void read_file(const toml::table& table) {
+  void read_all(const toml::table& table) {
     task_known_ = read_task(table);
     keys_ = config_keys(config_);
     walk(table, "");
@@ -144,7 +144,7 @@ void Config::parse_toml(const std::string& text, const std::string& name) {
     reader.add(static_cast<toml::source_index>(line), "expected the name of a table after [");
   reader.throw_if_any();
   try {
-    reader.read_file(toml::parse(text));
+    reader.read_all(toml::parse(text));
   } catch (const toml::parse_error& error) {
     reader.add(error.source().begin.line, std::string(error.description()));
   }

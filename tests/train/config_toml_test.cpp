@@ -89,6 +89,10 @@ TEST(ConfigToml, CollectsEveryProblemInTheOrderOfTheFile) {
             "[config] x.toml line 11: unknown key 'extra'.");
 }
 
+TEST(ConfigToml, AProblemKeepsTheSoundSettingsOutToo) {
+  EXPECT_TRUE(contains(refusal("seed = 5\n[data]\nlength = 3\n[model]\nlayers = 0\n"), "model.layers is 0"));
+}
+
 TEST(ConfigToml, RefusesValuesThatAreNoNumbers) {
   EXPECT_TRUE(contains(refusal("[train]\nclip = nan"), "train.clip is nan, outside"));
   EXPECT_TRUE(contains(refusal("[train]\nclip = -inf"), "train.clip is -inf, outside"));

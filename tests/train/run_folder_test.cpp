@@ -116,9 +116,12 @@ TEST_F(RunFolderTest, OneProcessAtATime) {
 }
 
 TEST_F(RunFolderTest, AHoldMovesWithItsObject) {
-  RunFolder first = prepare_run_folder(folder.path(), false, false);
+  const auto taken = [&] {
+    RunFolder first = prepare_run_folder(folder.path(), false, false);
+    return RunFolder(std::move(first));
+  };
   {
-    const RunFolder second = std::move(first);
+    const RunFolder second = taken();  // the first object has ended
     EXPECT_TRUE(contains(refusal(folder.path()), "is in use"));
   }
   prepare_run_folder(folder.path(), false, false);
