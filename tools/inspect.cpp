@@ -17,7 +17,7 @@ namespace tapehead::inline TAPEHEAD_REAL {
 namespace {
 
 struct InspectFlags {
-  std::string model, input, kind;
+  std::string model, input, kind, show = "all";
   std::optional<std::int64_t> layer, head;
   std::int64_t sequences = 100;
 };
@@ -96,6 +96,7 @@ std::string command_of(const InspectFlags& flags) {
   if (!flags.input.empty()) line += " --input '" + flags.input + "'";
   if (!flags.kind.empty()) line += " --kind " + flags.kind;
   if (flags.layer) line += fmt::format(" --layer {}", *flags.layer);
+  if (flags.show != "all") line += " --show " + flags.show;
   if (flags.head) line += fmt::format(" --head {}", *flags.head);
   return line;
 }
@@ -110,12 +111,17 @@ void run_inspect(const InspectFlags& flags, Command& command) {
   const AttentionMap& large = chosen_head(maps, heads, flags);
   command.start();
 
+  const bool one = flags.layer.has_value() || flags.head.has_value() || !flags.kind.empty();
+  const auto shows = [&](const char* view) { return flags.show == view || (flags.show == "all" && !one); };
+  const bool overview = shows("overview"), training = shows("training") && moments.size() > 1;
+  const bool head = shows("head") || one || (!overview && !training);
   Figure figure{detect_terminal(STDOUT_FILENO), command_of(flags), session.describe()};
-  const bool one = flags.layer.has_value() || flags.head.has_value();
-  if (!one) command.say(draw_overview(maps, figure) + "\n");
-  command.say(draw_head(large, figure) + "\n");
-  if (!one && moments.size() > 1)
-    command.say(draw_filmstrip(moments, large.kind, large.layer, large.head, figure) + "\n");
+  figure.notes = !head && !training;
+  if (overview) command.say(draw_overview(maps, figure) + "\n");
+  figure.notes = !training;
+  if (head) command.say(draw_head(large, figure) + "\n");
+  figure.notes = true;
+  if (training) command.say(draw_filmstrip(moments, large.kind, large.layer, large.head, figure) + "\n");
   command.answer({{"task", session.task->name()},
                   {"step", session.file.step},
                   {"sequences", flags.sequences},
@@ -131,6 +137,8 @@ void add_inspect(Options& options, Command& command) {
   options.add("--layer", flags->layer, "draw a head of this layer alone, from 0").range(0, 1'000'000);
   options.add("--head", flags->head, "draw this head alone, from 0").range(0, 1'000'000);
   options.add("--kind", flags->kind, "self-attention or cross-attention").one_of({"decoder", "encoder", "cross"});
+  options.add("--show", flags->show, "all heads small, one head large, or one head over training")
+      .one_of({"all", "overview", "head", "training"});
   options.add("--sequences", flags->sequences, "unseen sequences to measure pattern_match over").range(1, 100'000);
   options.run([flags, &command] { run_inspect(*flags, command); });
 }

@@ -172,6 +172,7 @@ void add_text(std::vector<Line>& lines, const std::string& text, const Terminal&
 }
 
 void add_notes(std::vector<Line>& lines, const Figure& figure) {
+  if (!figure.notes) return;
   add_text(lines,
            "Rows are queries, columns are sources. Read along a row: its weights say how that query mixes the values, "
            "and sum to 1. A masked source has weight 0.",
