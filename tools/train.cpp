@@ -144,7 +144,10 @@ TrainObserver watch(ProgressDisplay& display, std::uint64_t steps) {
     p.seconds_left = seconds / static_cast<double>(p.step - state->first) * static_cast<double>(p.steps - p.step);
     display.update(p, seconds);
   };
-  observer.on_evaluation = [state](std::uint64_t, const Evaluation& e) { state->progress.exact_match = e.exact_match; };
+  observer.on_evaluation = [&display, state](std::uint64_t, const Evaluation& e) {
+    state->progress.exact_match = e.exact_match;
+    display.update(state->progress, std::chrono::duration<double>(Clock::now() - state->start).count());
+  };
   observer.interrupted = [] { return caught_signal != 0; };
   return observer;
 }

@@ -180,10 +180,9 @@ std::string draw_head(const AttentionMap& map, const Figure& figure) {
   add_text(lines,
            fmt::format("L{}H{}: {}, layer {}, head {}", map.layer, map.head, kind_name(map.kind), map.layer, map.head),
            terminal, kStrong);
-  std::string facts = text::line(figure.caption, terminal.unicode);
   const double match = pattern_match(map);
-  if (std::isfinite(match)) facts = fmt::format("pattern match {:.4f}{}{}", match, facts.empty() ? "" : ", ", facts);
-  add_text(lines, facts, terminal, {});
+  if (std::isfinite(match)) add_text(lines, "pattern match " + number(match), terminal, {});
+  add_text(lines, text::line(figure.caption, terminal.unicode), terminal, {});
   lines.emplace_back();
   if (map.rows == 0 || map.columns == 0) {
     add_text(lines, fmt::format("There is nothing to draw: {} queries, {} sources.", map.rows, map.columns), terminal);

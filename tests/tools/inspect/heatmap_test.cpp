@@ -91,7 +91,8 @@ TEST(DrawHead, ReadsWithoutColour) {
   figure.command = "tapehead inspect runs/copy-001";
   EXPECT_EQ(draw_head(small_causal(), figure),
             "L0H1: decoder self-attention, layer 0, head 1\n"
-            "pattern match 0.6000, step 7\n"
+            "pattern match 0.6000\n"
+            "step 7\n"
             "\n"
             "       source →\n"
             "        0  1  2\n"
