@@ -70,6 +70,7 @@ int run_command(int argc, char** argv) {
   CommandLine line("tapehead", "Train toy transformers, and see what their attention heads learn.", TAPEHEAD_VERSION,
                    "First steps: tapehead train copy, then tapehead inspect runs/copy-001");
   Command command;
+  command.program = shell_word(argv[0]);
   bool wide = false;  // main() has read it already
   for (const Verb& verb : kVerbs) {
     Options options = line.verb(verb.name, verb.summary);
@@ -81,7 +82,9 @@ int run_command(int argc, char** argv) {
 }
 
 void Command::say(const std::string& text) const {
-  if (!json) fmt::print("{}", text);
+  if (json) return;
+  fmt::print("{}", text);
+  std::fflush(stdout);  // before whatever goes to stderr next
 }
 
 void Command::answer(const nlohmann::ordered_json& object) const {
@@ -111,6 +114,18 @@ nlohmann::ordered_json json_number(double value) {
 std::string percent(double share) {
   if (share == 1) return "100 %";
   return fmt::format("{:.1f} %", std::min(std::floor(share * 1000) / 10, 99.9));
+}
+
+std::string counted(std::int64_t number, const std::string& thing) {
+  return grouped(number) + " " + thing + (number == 1 ? "" : "s");
+}
+
+std::string shell_word(const std::string& word) {
+  constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
 }
 
 std::string grouped(std::int64_t number) {

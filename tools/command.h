@@ -17,6 +17,7 @@ class Command {
   void start() { started_ = true; }
   bool started() const { return started_; }
   int exit_code = 0;
+  std::string program = "tapehead";  // as it was called, for commands that a person can copy
   bool json = false, quiet = false;
 
   /// Prints to stdout; nothing with --json, whose last line is the only one.
@@ -55,5 +56,9 @@ nlohmann::ordered_json json_number(double value);
 std::string percent(double share);
 /// "101,376"
 std::string grouped(std::int64_t number);
+/// "1 head", "2 heads"
+std::string counted(std::int64_t number, const std::string& thing);
+/// The word as a shell reads it: in quotes when it holds more than letters, digits and `_./:=,+-`.
+std::string shell_word(const std::string& word);
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

@@ -91,9 +91,9 @@ std::vector<Snapshot> three_moments(const std::string& model) {
 }
 
 // The command that draws the same again.
-std::string command_of(const InspectFlags& flags) {
-  std::string line = "tapehead inspect " + flags.model;
-  if (!flags.input.empty()) line += " --input '" + flags.input + "'";
+std::string command_of(const InspectFlags& flags, const Command& command) {
+  std::string line = command.program + " inspect " + shell_word(flags.model);
+  if (!flags.input.empty()) line += " --input " + shell_word(flags.input);
   if (!flags.kind.empty()) line += " --kind " + flags.kind;
   if (flags.layer) line += fmt::format(" --layer {}", *flags.layer);
   if (flags.show != "all") line += " --show " + flags.show;
@@ -115,13 +115,13 @@ void run_inspect(const InspectFlags& flags, Command& command) {
   const auto shows = [&](const char* view) { return flags.show == view || (flags.show == "all" && !one); };
   const bool overview = shows("overview"), training = shows("training") && moments.size() > 1;
   const bool head = shows("head") || one || (!overview && !training);
-  Figure figure{detect_terminal(STDOUT_FILENO), command_of(flags), session.describe()};
+  Figure figure{detect_terminal(STDOUT_FILENO), command_of(flags, command), session.describe()};
   figure.notes = !head && !training;
-  if (overview) command.say(draw_overview(maps, figure) + "\n");
+  if (overview) command.say(draw_overview(maps, figure) + (figure.notes ? "" : "\n"));
   figure.notes = !training;
-  if (head) command.say(draw_head(large, figure) + "\n");
+  if (head) command.say(draw_head(large, figure) + (figure.notes ? "" : "\n"));
   figure.notes = true;
-  if (training) command.say(draw_filmstrip(moments, large.kind, large.layer, large.head, figure) + "\n");
+  if (training) command.say(draw_filmstrip(moments, large.kind, large.layer, large.head, figure));
   command.answer({{"task", session.task->name()},
                   {"step", session.file.step},
                   {"sequences", flags.sequences},

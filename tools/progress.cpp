@@ -82,7 +82,9 @@ void ProgressDisplay::show() {
 
 void ProgressDisplay::finish() {
   if (quiet_) return;
-  if (pending_) show();
+  const bool counts_down = shown_width_ > 0 && !std::isnan(last_.seconds_left);
+  last_.seconds_left = Progress::kUnknown;  // it is over, perhaps before the last step
+  if (pending_ || counts_down) show();
   if (shown_width_ > 0) {
     fmt::print(stream_, "\n");
     std::fflush(stream_);

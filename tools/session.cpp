@@ -25,8 +25,8 @@ Batch Session::held_out(std::int64_t count, std::uint64_t seed) const {
 
 std::string Session::describe() const {
   const ModelConfig& m = model->config;
-  return fmt::format("{}, {} of {} x {} heads, width {}, {} parameters, step {}", task->name(), name_of(m.kind),
-                     m.layers == 1 ? "1 layer" : fmt::format("{} layers", m.layers), m.heads, m.width,
+  return fmt::format("{}, {} of {} x {}, width {}, {} parameters, step {}", task->name(), name_of(m.kind),
+                     counted(m.layers, "layer"), counted(m.heads, "head"), m.width,
                      grouped(parameter_count(model->net)), file.step);
 }
 

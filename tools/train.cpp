@@ -91,21 +91,22 @@ void watch_signals() {
 
 std::string headline(const Config& config, const Model& model, const TrainFlags& flags) {
   const ModelConfig& m = model.config;
-  return fmt::format("{}: {}, {} of {} heads, width {}, {} parameters; seed {}, {}\n", config.task, name_of(m.kind),
-                     m.layers == 1 ? "1 layer" : fmt::format("{} layers", m.layers), m.heads, m.width,
-                     grouped(parameter_count(model.net)), config.seed,
-                     flags.threads == 1 ? "1 thread" : fmt::format("{} threads", flags.threads));
+  return fmt::format("{}: {} of {} x {}, width {}, {} parameters; seed {}, {}\n", config.task, name_of(m.kind),
+                     counted(m.layers, "layer"), counted(m.heads, "head"), m.width, grouped(parameter_count(model.net)),
+                     config.seed, counted(flags.threads, "thread"));
 }
 
-std::string closing(const Config& config, const TrainResult& result, const std::string& folder) {
+std::string closing(const Config& config, const TrainResult& result, const std::string& folder,
+                    const Command& command) {
+  const std::string run = shell_word(folder);
   std::string text;
   if (result.interrupted)
-    text =
-        fmt::format("stopped and saved after step {}; go on with: tapehead train --resume {}\n", result.step, folder);
+    text = fmt::format("stopped and saved after step {}; go on with: {} train --resume {}\n", result.step,
+                       command.program, run);
   else if (result.best_step > 0)
     text = fmt::format("{} reached {} exact match on {} unseen sequences at step {} ({:.1f} s)\n", config.task,
                        percent(result.best.exact_match), grouped(Trainer::kHeldOut), result.best_step, result.seconds);
-  return text + fmt::format("run folder: {}\nsee its heads: tapehead inspect {}\n", folder, folder);
+  return text + fmt::format("run folder: {}\nsee its heads: {} inspect {}\n", folder, command.program, run);
 }
 
 nlohmann::ordered_json summary_json(const Config& config, const TrainResult& result, std::int64_t parameters,
@@ -173,7 +174,7 @@ void run_train(const TrainFlags& flags, Command& command) {
   const TrainObserver observer = watch(display, static_cast<std::uint64_t>(options.config.train.steps));
   const TrainResult result = train(options, folder, observer);
   display.finish();
-  if (!command.quiet) command.say(closing(options.config, result, folder.path()));
+  if (!command.quiet) command.say(closing(options.config, result, folder.path(), command));
   command.answer(summary_json(options.config, result, parameter_count(model.net), folder.path()));
   if (caught_signal != 0) command.exit_code = 128 + SIGINT;
 }
