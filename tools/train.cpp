@@ -91,7 +91,7 @@ void watch_signals() {
 
 std::string headline(const Config& config, const Model& model, const TrainFlags& flags) {
   const ModelConfig& m = model.config;
-  return fmt::format("{}: {} of {} x {}, width {}, {} parameters; seed {}, {}\n", config.task, name_of(m.kind),
+  return fmt::format("{}: {} of {} x {}, width {}\n{} parameters, seed {}, {}\n", config.task, name_of(m.kind),
                      counted(m.layers, "layer"), counted(m.heads, "head"), m.width, grouped(parameter_count(model.net)),
                      config.seed, counted(flags.threads, "thread"));
 }
