@@ -1,5 +1,6 @@
 // The check itself: one tensor at a time is moved along random directions; a failure is narrowed down to an element.
 #include "autograd/gradcheck.h"
+#include "autograd/kernels/runs.h"
 
 #include <cmath>
 #include <cstdio>

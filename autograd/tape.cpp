@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "autograd/error.h"
+#include "autograd/kernels/runs.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 

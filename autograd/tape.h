@@ -187,27 +187,6 @@ int axis_of(const char* op, Tensor x, int axis);
 /// The shape that both broadcast to. Throws like fail(), naming both, when they do not.
 Shape broadcast_shapes(const Tape& tape, const char* op, const Shape& a, const Shape& b);
 
-/// Calls f(offset, count, stride) for runs of x's elements in row-major order; `offset` counts from x.value().
-template <class F>
-void for_each_run(const Shape& shape, const Strides& strides, F f) {
-  if (shape.numel() == 0) return;
-  const int rank = shape.rank();
-  if (rank == 0) return f(Index{0}, Index{1}, Index{1});
-  std::array<Index, kMaxRank> at{};
-  for (Index offset = 0;;) {
-    f(offset, shape[-1], strides[static_cast<std::size_t>(rank - 1)]);
-    int axis = rank - 2;
-    for (; axis >= 0; --axis) {
-      const auto a = static_cast<std::size_t>(axis);
-      offset += strides[a];
-      if (++at[a] < shape[axis]) break;
-      offset -= strides[a] * shape[axis];
-      at[a] = 0;
-    }
-    if (axis < 0) return;
-  }
-}
-
 [[noreturn]] void fail_stale(bool empty);
 
 template <class T>

@@ -14,7 +14,7 @@ class Copy final : public Task {
   explicit Copy(std::vector<TaskKnob> knobs)
       : knobs_(std::move(knobs)), length_(knobs_[0].value), symbols_(static_cast<std::int32_t>(knobs_[1].value)) {
     std::vector<std::string> tokens = symbol_names(symbols_);
-    tokens.push_back("|");
+    tokens.emplace_back("|");
     vocabulary_ = Vocabulary(std::move(tokens));
   }
 

@@ -31,7 +31,7 @@ class Lookup final : public Task {
       for (std::int32_t v = 0; v < values_; ++v) tokens.push_back(key + std::to_string(v));
     tokens.insert(tokens.end(), keys.begin(), keys.end());
     for (std::int32_t v = 0; v < values_; ++v) tokens.push_back(std::to_string(v));
-    tokens.push_back("|");
+    tokens.emplace_back("|");
     vocabulary_ = Vocabulary(std::move(tokens));
   }
 
@@ -41,7 +41,7 @@ class Lookup final : public Task {
   std::int32_t separator() const override { return vocabulary_.size() - 1; }
   std::vector<TaskKnob> knobs() const override { return knobs_; }
   std::int64_t source_length() const override { return pairs_; }
-  std::int64_t target_length() const override { return 2 * queries_; }
+  std::int64_t target_length() const override { return std::int64_t{2} * queries_; }
   bool aligned() const override { return false; }  // the source does not say which keys will be asked
 
   void draw(rng::Generator& random, Example& example) const override {

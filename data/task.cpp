@@ -107,6 +107,7 @@ std::unique_ptr<Task> make_task(const std::string& name, const std::vector<TaskK
 std::vector<TaskKnob> with_settings(const std::string& task, std::vector<TaskKnob> knobs,
                                     const std::vector<TaskKnob>& settings) {
   std::vector<std::string> names;
+  names.reserve(knobs.size());
   for (const TaskKnob& knob : knobs) names.push_back(knob.name);
   std::string problems;
   for (const TaskKnob& setting : settings) {

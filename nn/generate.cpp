@@ -32,7 +32,7 @@ std::vector<std::int32_t> generate_greedy(Model& model, std::vector<std::int32_t
   for (Index i = 0; i < count; ++i) {
     tape.reset();
     NoGrad no_grad(tape);
-    const Index length = static_cast<Index>(prompt.size());
+    const auto length = static_cast<Index>(prompt.size());
     const Ids inputs = tape.ids({1, length}, prompt);
     const Ids sources = source.empty() ? Ids{} : tape.ids({1, static_cast<Index>(source.size())}, source);
     const Tensor logits = model.net(inputs, sources);

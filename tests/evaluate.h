@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "autograd/gradcheck.h"
+#include "autograd/kernels/runs.h"
 #include "autograd/rng.h"
 #include "tests/reference.h"
 

@@ -6,7 +6,9 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <new>
 
@@ -30,7 +32,7 @@ const std::vector<Verb> kVerbs = {
 constexpr std::int64_t kMostThreads = 256;
 
 int print_error(const std::string& lines, int code) {
-  fmt::print(stderr, "{}\n", lines);
+  std::fputs((lines + "\n").c_str(), stderr);
   return code;
 }
 
@@ -49,6 +51,10 @@ std::string unknown_verb(int argc, char** argv) {
 int run_reporting(CommandLine& line, const Command& command, int argc, char** argv) {
   try {
     line.run(argc, argv);
+    // A reader that went away has seen what it wanted; a full disk has not.
+    if (std::fflush(stdout) != 0 && errno != EPIPE)
+      return print_error(
+          error_line("command", std::string("cannot write to the standard output: ") + std::strerror(errno)), 1);
     return command.exit_code;
   } catch (const UsageError& e) {
     return print_error(e.what(), 2);
@@ -83,12 +89,13 @@ int run_command(int argc, char** argv) {
 
 void Command::say(const std::string& text) const {
   if (json) return;
-  fmt::print("{}", text);
+  std::fputs(text.c_str(), stdout);
   std::fflush(stdout);  // before whatever goes to stderr next
 }
 
 void Command::answer(const nlohmann::ordered_json& object) const {
-  if (json) fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  if (json)
+    std::fputs((object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n").c_str(), stdout);
 }
 
 void add_threads(Options& options, std::int64_t& threads) {

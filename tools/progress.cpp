@@ -56,6 +56,15 @@ std::string progress_line(const Progress& p, int width) {
 ProgressDisplay::ProgressDisplay(std::FILE* stream, const Terminal& terminal, bool quiet)
     : stream_(stream), terminal_(terminal), quiet_(quiet), next_(terminal.is_terminal ? 0 : 5) {}
 
+ProgressDisplay::~ProgressDisplay() {
+  try {
+    finish();
+  } catch (const std::exception&) {
+    // Out of memory while something else fails already: a line of progress less.
+    shown_width_ = 0;
+  }
+}
+
 void ProgressDisplay::update(const Progress& progress, double seconds) {
   if (quiet_) return;
   last_ = progress;
@@ -68,14 +77,14 @@ void ProgressDisplay::update(const Progress& progress, double seconds) {
 void ProgressDisplay::show() {
   pending_ = false;
   if (!terminal_.is_terminal) {
-    fmt::print(stream_, "{}\n", progress_line(last_, std::numeric_limits<int>::max()));
+    std::fputs((progress_line(last_, std::numeric_limits<int>::max()) + "\n").c_str(), stream_);
     return;
   }
   // The last column stays free: some terminals go to the next line once it is written. Spaces, not an escape
   // sequence, clear what is left of a longer line, so that a dumb terminal manages too.
   const std::string line = progress_line(last_, terminal_.width - 1);
   const int width = text::width(line);
-  fmt::print(stream_, "\r{:<{}}", line, std::max(width, shown_width_));
+  std::fputs(fmt::format("\r{:<{}}", line, std::max(width, shown_width_)).c_str(), stream_);
   std::fflush(stream_);
   shown_width_ = width;
 }
@@ -86,7 +95,7 @@ void ProgressDisplay::finish() {
   last_.seconds_left = Progress::kUnknown;  // it is over, perhaps before the last step
   if (pending_ || counts_down) show();
   if (shown_width_ > 0) {
-    fmt::print(stream_, "\n");
+    std::fputs("\n", stream_);
     std::fflush(stream_);
   }
   shown_width_ = 0;

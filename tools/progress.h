@@ -28,7 +28,7 @@ class ProgressDisplay {
  public:
   /// `quiet`: shows nothing.
   ProgressDisplay(std::FILE* stream, const Terminal& terminal, bool quiet);
-  ~ProgressDisplay() { finish(); }
+  ~ProgressDisplay();
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 

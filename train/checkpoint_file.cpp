@@ -165,7 +165,7 @@ std::string differences(const std::vector<NamedShape>& expected, const std::vect
     by_name.erase(at);
   }
   for (const StoredTensor& tensor : found)  // in the file's order, not the map's
-    if (by_name.count(tensor.name)) add(unexpected, "unexpected ", tensor.name);
+    if (by_name.contains(tensor.name)) add(unexpected, "unexpected ", tensor.name);
   std::string all;
   for (const std::string& part : {missing, unexpected, misshapen})
     if (!part.empty()) all += (all.empty() ? "" : "; ") + part;

@@ -99,10 +99,10 @@ void Config::check() const {
   problems.throw_if_any();
 }
 
-ModelConfig Config::model_for(const Task& made) const {
+ModelConfig Config::model_for(const Task& of) const {
   ModelConfig complete = model;
-  complete.vocabulary = made.vocabulary().size();
-  if (complete.context == 0) complete.context = longest_sequence(made, layout_of(model.kind));
+  complete.vocabulary = of.vocabulary().size();
+  if (complete.context == 0) complete.context = longest_sequence(of, layout_of(model.kind));
   return complete;
 }
 

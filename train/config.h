@@ -49,7 +49,7 @@ struct Config {
   /// Throws ConfigError listing every value out of range and every contradiction, one line each.
   void check() const;
   /// The model with its vocabulary, and its context where that was left to the task.
-  ModelConfig model_for(const Task& task) const;
+  ModelConfig model_for(const Task& of) const;
 };
 
 Layout layout_of(ModelKind kind);

@@ -13,7 +13,7 @@ struct Interval {
   double low = 0, high = 0;
   bool open_low = false, open_high = false;
   bool contains(double value) const;  // false for NaN
-  std::string text() const;  // "[0, 1)"
+  std::string text() const;           // "[0, 1)"
 };
 
 /// A value as it was written: what TOML calls boolean, integer, float and string.

@@ -11,10 +11,10 @@ namespace tapehead::inline TAPEHEAD_REAL {
 /// Where one operand's matrices lie: broadcast axes have stride 0.
 struct Batches {
   Shape leading;    // broadcast of all operands' leading axes
-  Strides strides;  // of this operand along them
+  Strides strides{};  // of this operand along them
   Index row, column;
 
-  Batches(Tensor x, const Shape& leading_axes) : leading(leading_axes), strides{} {
+  Batches(Tensor x, const Shape& leading_axes) : leading(leading_axes) {
     const Shape& s = x.shape();
     for (int i = 1; i <= leading.rank() && i <= s.rank() - 2; ++i)
       if (s[-2 - i] != 1)

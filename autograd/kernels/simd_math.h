@@ -25,6 +25,7 @@ Packet polynomial(Packet x, const Real (&c)[N]) {
 
 constexpr bool kDouble = sizeof(Real) == 8;
 constexpr int kMantissaBits = kDouble ? 52 : 23;
+// NOLINTNEXTLINE(modernize-use-using): clang 14 takes this attribute on a typedef alone
 typedef std::conditional_t<kDouble, std::uint64_t, std::uint32_t> Bits __attribute__((vector_size(sizeof(Packet))));
 
 /// x = n ln 2 + r. `power` holds n << kMantissaBits: added to the bits of a number it multiplies by 2^n.

@@ -68,7 +68,7 @@ Tensor max(Tensor x, int axis, bool keep_axis) {
   const Tensor rows = axis_last(x, axis);
   Tensor y = tape.result("max", shape, {rows});
   const Index count = y.numel();
-  Index* largest = tape.scratch<Index>(count);
+  auto* largest = tape.scratch<Index>(count);
   const Real* in = rows.value();
   for (Index r = 0; r < count; ++r) {
     const Real* row = in + r * n;

@@ -137,7 +137,7 @@ Tensor concat(std::span<const Tensor> xs, int axis) {
     part += x.size(axis) * step;
   }
   const auto count = static_cast<Index>(xs.size());
-  Tensor* inputs = tape.scratch<Tensor>(count);
+  auto* inputs = tape.scratch<Tensor>(count);
   std::copy(xs.begin(), xs.end(), inputs);
   // dx_i += the part of dy that is x_i's
   tape.on_backward(y, [=] {

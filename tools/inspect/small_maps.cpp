@@ -116,7 +116,7 @@ Arrangement arrange(const std::vector<Captioned>& maps, int count, const Figure&
   const Size small = terminal.colour != Colour::none && terminal.unicode ? Size::half : Size::narrow;
   const Size size = fits(Size::square) >= count ? Size::square : small;
   const Crop crop{std::min(rows, std::max(figure.max_rows, 1)), std::min(columns, terminal.width / columns_of(size))};
-  const int most = std::max(fits(size), 1), lines = (count + most - 1) / most;
+  const int most = std::max(fits(size), 1), lines = std::max((count + most - 1) / most, 1);
   return {size, crop, (count + lines - 1) / lines};  // as even as possible: 2 + 2 rather than 3 + 1
 }
 
