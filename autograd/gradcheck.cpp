@@ -1,12 +1,12 @@
 // The check itself: one tensor at a time is moved along random directions; a failure is narrowed down to an element.
 #include "autograd/gradcheck.h"
-#include "autograd/kernels/runs.h"
 
 #include <cmath>
 #include <cstdio>
 #include <limits>
 
 #include "autograd/error.h"
+#include "autograd/kernels/runs.h"
 #include "autograd/rng.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
