@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
 
 #include "tests/errors.h"
 
@@ -55,8 +56,13 @@ TEST(GenerateGreedy, SaysTheFirstOfEquallyLikelyTokens) {
 }
 
 TEST(GenerateGreedy, OfAnEncoderDecoderReadsTheSource) {
-  Model model(small(ModelKind::encoder_decoder), 1);
-  EXPECT_NE(generate_greedy(model, {6}, {0, 1, 2, 3}, 6), generate_greedy(model, {6}, {5, 4, 4, 2}, 6));
+  ModelConfig config = small(ModelKind::encoder_decoder);
+  config.tie_embeddings = false;
+  config.init_std = 1;
+  Model model(config, 1);
+  std::set<Tokens> said;
+  for (std::int32_t token = 0; token < 7; ++token) said.insert(generate_greedy(model, {6}, {token, 1, token}, 6));
+  EXPECT_GT(said.size(), 1u);
 }
 
 TEST(GenerateGreedy, RefusesAnEmptyPrompt) {
