@@ -58,6 +58,8 @@ int run_reporting(CommandLine& line, const Command& command, int argc, char** ar
     return command.exit_code;
   } catch (const UsageError& e) {
     return print_error(e.what(), 2);
+  } catch (const ConfigError& e) {
+    return print_error(e.what(), 2);
   } catch (const Error& e) {
     return print_error(e.what(), command.started() ? 1 : 2);
   } catch (const std::bad_alloc&) {

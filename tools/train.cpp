@@ -69,6 +69,13 @@ Config resumed_config(const TrainFlags& flags) {
       throw ConfigError(error_line("train", "--set " + assignment + " would change a run that has begun", {},
                                    "with --resume only train.* can be set"));
   apply(flags, config);
+  const std::uint64_t done = last.training ? last.training->step : 0;
+  if (static_cast<std::uint64_t>(config.train.steps) < done)
+    throw ConfigError(error_line(
+        "train", fmt::format("train.steps is {}, the run has done {} already", config.train.steps, done)));
+  if (last.width != sizeof(Real))
+    throw ConfigError(error_line("train", flags.resume + " was trained in another precision", {},
+                                 last.width == 8 ? "add --double" : "leave out --double"));
   return config;
 }
 

@@ -109,6 +109,9 @@ class SnapshotSeries {
       std::erase_if(kept_, [this](const Snapshot& s) { return s.step % distance_ != 0; });
     }
   }
+  void forget_after(std::uint64_t step) {
+    std::erase_if(kept_, [step](const Snapshot& s) { return s.step > step; });
+  }
   void finish(Trainer& trainer, double exact_match) {
     if (kept_.empty() || kept_.back().step != trainer.steps_done()) take(trainer, exact_match);
   }
@@ -152,20 +155,22 @@ class Run {
 
   bool finished() const {
     const TrainConfig& train = trainer_.config().train;
-    return static_cast<std::int64_t>(trainer_.steps_done()) >= train.steps || state_.best_metric >= train.target;
+    const bool reached = state_.best_step > 0 && state_.best_metric >= train.target;
+    return reached || static_cast<std::int64_t>(trainer_.steps_done()) >= train.steps;
   }
 
-  /// Puts everything on disk.
+  /// Puts everything on disk, last.ckpt at the end: a process that is killed in between leaves beside an older one
+  /// only what will come again.
   void save() {
+    if (best_) best_->save(folder_.file("best.ckpt"));
+    best_.reset();
+    save_snapshots(folder_.file("snapshots.bin"), snapshots_.kept());
     CheckpointFile last = trainer_.checkpoint();
     state_.step = trainer_.steps_done();
     state_.moments.swap(last.training->moments);
     last.training = state_;
     state_.moments.clear();
     last.save(folder_.file("last.ckpt"));
-    if (best_) best_->save(folder_.file("best.ckpt"));
-    best_.reset();
-    save_snapshots(folder_.file("snapshots.bin"), snapshots_.kept());
     saved_ = Clock::now();
   }
   void finish() {
@@ -193,6 +198,7 @@ class Run {
     const std::string path = folder_.file("last.ckpt");
     CheckpointFile last = CheckpointFile::load(path);
     trainer_.load(last, path);
+    snapshots_.forget_after(trainer_.steps_done());
     state_ = std::move(*last.training);
     state_.moments.clear();
     best_evaluation_ = {state_.best_loss, state_.best_token_accuracy, state_.best_metric};

@@ -1,0 +1,167 @@
+// Every verb of the command, once, on a small model: what it prints, and what it prints as JSON.
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/errors.h"
+#include "tests/tools/process.h"
+#include "tools/inspect/text.h"
+
+namespace tapehead {
+namespace {
+
+using nlohmann::json;
+using test::contains;
+using test::Finished;
+using test::lines_of;
+using test::Words;
+
+Words keys(const json& object) {
+  Words list;
+  for (const auto& item : object.items()) list.push_back(item.key());
+  return list;  // json sorts them
+}
+
+class VerbTest : public test::CommandTest {
+ protected:
+  void SetUp() override { make_run("run", {"--quiet"}); }
+  std::string said(const Words& words) {
+    const Finished finished = run(words);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_EQ(finished.err, "");
+    return finished.out;
+  }
+  json answered(Words words) {
+    words.push_back("--json");
+    const std::string out = said(words);
+    EXPECT_EQ(lines_of(out), 2) << out;  // one, and the end of it
+    return json::parse(out);
+  }
+};
+
+TEST_F(VerbTest, TrainMakesARunFolder) {
+  EXPECT_EQ(folder.listing(), "run");
+  for (const char* file : {"config.toml", "metrics.jsonl", "last.ckpt", "best.ckpt", "snapshots.bin"})
+    EXPECT_TRUE(std::filesystem::exists(folder.file(std::string("run/") + file))) << file;
+}
+
+TEST_F(VerbTest, TrainAnswersWithTheFixedKeys) {
+  const Finished finished = run(tiny("json", {"--json", "--seed", "5", "--quiet"}));
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_EQ(finished.err, "");
+  const json answer = json::parse(finished.out.substr(finished.out.rfind("\n{") + 1));
+  EXPECT_EQ(keys(answer),
+            (Words{"exact_match", "loss", "parameters", "run", "seconds", "seed", "steps", "task", "token_accuracy"}));
+  EXPECT_EQ(answer["task"], "copy");
+  EXPECT_EQ(answer["seed"], 5);
+  EXPECT_EQ(answer["steps"], 6);
+  EXPECT_EQ(answer["run"], "json");
+  EXPECT_TRUE(answer["loss"].is_number() && answer["exact_match"].is_number() && answer["seconds"].is_number());
+}
+
+TEST_F(VerbTest, TrainTellsAPersonWhereTheRunIs) {
+  const Finished finished = run(tiny("told"));
+  EXPECT_TRUE(contains(finished.out, "run folder: told")) << finished.out;
+  EXPECT_TRUE(contains(finished.out, "tapehead inspect told"));
+  EXPECT_TRUE(contains(finished.err, "step 6/6")) << finished.err;
+  EXPECT_EQ(finished.err.find('\r'), std::string::npos) << "stderr is no terminal: plain lines";
+}
+
+TEST_F(VerbTest, TrainSaysNothingWhenQuiet) {
+  const Finished finished = run(tiny("quiet", {"--quiet"}));
+  EXPECT_EQ(finished.out + finished.err, "");
+}
+
+TEST_F(VerbTest, TrainWithoutOutTakesTheNextFreeFolder) {
+  Words words = tiny("");
+  words.erase(words.begin() + 2, words.begin() + 4);
+  EXPECT_TRUE(contains(run(words).out, "run folder: runs/copy-001\n"));
+  EXPECT_TRUE(contains(run(words).out, "run folder: runs/copy-002\n"));
+}
+
+TEST_F(VerbTest, TrainReadsItsOwnConfigBack) {
+  EXPECT_EQ(run({"train", "--config", "run/config.toml", "--out", "again", "--threads", "1"}).code, 0);
+  EXPECT_EQ(read_file(folder.file("again/last.ckpt")), read_file(folder.file("run/last.ckpt")));
+}
+
+TEST_F(VerbTest, TrainInPartsAndWithMoreThreadsGivesTheSameBytes_F29) {
+  make_run("parts", {"--stop-at", "4", "--threads", "3"});
+  EXPECT_EQ(run({"train", "--resume", "parts", "--threads", "2"}).code, 0);
+  EXPECT_EQ(read_file(folder.file("parts/last.ckpt")), read_file(folder.file("run/last.ckpt")));
+}
+
+TEST_F(VerbTest, TrainInDoubleMakesAFileThatFloatReads) {
+  make_run("wide", {"--double"});
+  EXPECT_EQ(answered({"info", "wide"})["precision"], "double");
+  EXPECT_EQ(answered({"eval", "wide", "--double"})["task"], "copy");
+}
+
+TEST_F(VerbTest, EvalMeasuresUnseenSequences) {
+  EXPECT_TRUE(contains(said({"eval", "run", "--sequences", "50", "--threads", "1"}), "50 unseen sequences, seed 2"));
+  const json answer = answered({"eval", "run/last.ckpt", "--sequences", "50", "--seed", "9"});
+  EXPECT_EQ(keys(answer), (Words{"exact_match", "loss", "seed", "sequences", "task", "token_accuracy"}));
+  EXPECT_EQ(answer["seed"], 9);
+  EXPECT_EQ(answered({"eval", "run", "--threads", "1"}), answered({"eval", "run", "--threads", "3"}));
+}
+
+TEST_F(VerbTest, GenerateContinuesThePrompt) {
+  const std::string text = said({"generate", "run", "--prompt", "a b c"});
+  EXPECT_EQ(lines_of(text), 2);
+  EXPECT_EQ(std::count(text.begin(), text.end(), ' '), 2) << text;  // three tokens
+  const json answer = answered({"generate", "run", "--prompt", "a b c | a", "--tokens", "1"});
+  EXPECT_EQ(keys(answer), (Words{"prompt", "text"}));
+  EXPECT_FALSE(contains(answer["text"], " "));
+}
+
+TEST_F(VerbTest, InspectDrawsEightyColumnsAndListsTheHeads) {
+  std::istringstream lines(said({"inspect", "run"}));
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(text::width(line), 80) << line;
+  EXPECT_GT(count, 10);
+  const json answer = answered({"inspect", "run"});
+  ASSERT_EQ(answer.at("heads").size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const json& head = answer["heads"][i];
+    EXPECT_EQ(keys(head), (Words{"head", "kind", "layer", "pattern_match"}));
+    EXPECT_EQ(head["kind"], "decoder");
+    EXPECT_EQ(head["head"], i);
+    EXPECT_GT(head["pattern_match"], 0);
+    EXPECT_LT(head["pattern_match"], 1);
+  }
+  EXPECT_TRUE(contains(said({"inspect", "run", "--input", "a b c", "--layer", "0", "--head", "1"}), "head 1"));
+}
+
+TEST_F(VerbTest, InfoTellsWhatAFileHolds) {
+  const std::string text = said({"info", "run/last.ckpt", "--config"});
+  for (const char* part : {"copy, decoder of 1 layer x 2 heads", "blocks.0.attn.q.weight", "width = 16"})
+    EXPECT_TRUE(contains(text, part)) << part << " is not in\n" << text;
+  EXPECT_EQ(answered({"info", "run/last.ckpt"})["training_state"], true);
+  EXPECT_EQ(answered({"info", "run"})["training_state"], false);
+}
+
+TEST_F(VerbTest, TasksAreListedAndShown) {
+  const std::string text = said({"tasks"});
+  EXPECT_TRUE(contains(text, "copy") && contains(text, "lookup"));
+  EXPECT_TRUE(contains(said({"tasks", "lookup"}), "is read from source"));
+  EXPECT_EQ(answered({"tasks"}).at("tasks").size(), 2u);
+}
+
+TEST_F(VerbTest, ExplainWorksOutTheLesson) {
+  const std::string text = said({"explain"});
+  for (const char* number : {"0.7071", "1.2033", "0.7967"}) EXPECT_TRUE(contains(text, number)) << number;
+  EXPECT_TRUE(answered({"explain"}).is_object());
+}
+
+TEST_F(VerbTest, GradcheckChecksAWholeModel) {
+  const json answer = answered({"gradcheck", "copy", "--set", "model.width=8", "--set", "data.length=2"});
+  EXPECT_EQ(answer.at("passed"), true);
+  EXPECT_EQ(answer.at("checks").size(), 1u);
+}
+
+TEST_F(VerbTest, HelpAndVersionAreNoErrors) {
+  EXPECT_TRUE(contains(said({"--help"}), "inspect"));
+  EXPECT_TRUE(contains(said({"train", "--help"}), "--resume"));
+  EXPECT_TRUE(contains(said({"--version"}), "tapehead "));
+}
+
+}  // namespace
+}  // namespace tapehead
