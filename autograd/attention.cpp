@@ -182,13 +182,15 @@ void save_weights(const Problem& p, Tape& tape, const Shape& shape) {
 
 // The leading axes [...] that q, k and v share by broadcasting.
 Shape checked(Tape& tape, Tensor q, Tensor k, Tensor v, const Attention& options) {
-  const std::string shapes = "q is " + q.shape().str() + ", k is " + k.shape().str() + ", v is " + v.shape().str();
+  const auto shapes = [&] {  // made on failure alone: a step allocates nothing
+    return "q is " + q.shape().str() + ", k is " + k.shape().str() + ", v is " + v.shape().str();
+  };
   if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2)
-    fail(tape, "attention", shapes, "all need two axes: positions and features");
+    fail(tape, "attention", shapes(), "all need two axes: positions and features");
   if (q.size(-1) != k.size(-1))
-    fail(tape, "attention", "widths of queries and keys differ: " + shapes, "q [..., T, D] needs k [..., S, D]");
+    fail(tape, "attention", "widths of queries and keys differ: " + shapes(), "q [..., T, D] needs k [..., S, D]");
   if (k.size(-2) != v.size(-2))
-    fail(tape, "attention", "lengths of keys and values differ: " + shapes, "k [..., S, D] needs v [..., S, Dv]");
+    fail(tape, "attention", "lengths of keys and values differ: " + shapes(), "k [..., S, D] needs v [..., S, Dv]");
   if (!(options.temperature > 0) || !std::isfinite(options.temperature))
     fail(tape, "attention", "temperature is " + std::to_string(options.temperature), "give a finite number above 0");
   if (options.scale && !std::isfinite(*options.scale))
@@ -196,7 +198,7 @@ Shape checked(Tape& tape, Tensor q, Tensor k, Tensor v, const Attention& options
   const auto leading = [](Tensor x) { return x.shape().first(x.rank() - 2); };
   if (const auto of_keys = broadcast(leading(k), leading(v)))
     if (const auto of_all = broadcast(leading(q), *of_keys)) return *of_all;
-  fail(tape, "attention", "leading axes do not broadcast: " + shapes,
+  fail(tape, "attention", "leading axes do not broadcast: " + shapes(),
        "axes align at the end; sizes must be equal or 1");
 }
 
