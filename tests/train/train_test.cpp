@@ -132,7 +132,7 @@ TEST_F(TrainTest, KeepsTheAttentionOfTheStartTheMiddleAndTheEnd) {
 }
 
 TEST_F(TrainTest, EndsEarlyOnceTheTargetIsReached) {
-  const TrainResult r = run("run", small({"data.length=1", "data.symbols=20", "train.steps=2000", "train.warmup=0",
+  const TrainResult r = run("run", small({"data.length=2", "train.steps=2000", "train.warmup=0",
                                           "train.learning_rate=0.01", "train.eval_every=5", "train.target=0.5"}));
   EXPECT_LT(r.step, 2000u);
   EXPECT_EQ(r.step % 5, 0u);
