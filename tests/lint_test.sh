@@ -15,7 +15,9 @@ clean() {
   plant autograd/tape.h '#include "autograd/shape.h"'
   plant nn/linear.h '#include "autograd/tape.h"'
   plant data/copy.cpp '#include "autograd/rng.h"'
-  plant train/trainer.h '#include "data/task.h"'
+  plant train/trainer.h '#include "nn/linear.h"'
+  plant train/archive.h '#include <cereal/cereal.hpp>'
+  plant train/tapehead.h '#include "train/trainer.h"'
   plant tools/train.cpp '#include "train/trainer.h"'
 }
 expect_pass() {
