@@ -60,11 +60,16 @@ std::string fault(const AttentionMap& map) {
   return "";
 }
 
-void require_sound(const std::string& path, const std::vector<Snapshot>& snapshots) {
+std::string first_fault(const std::vector<Snapshot>& snapshots) {
   for (const Snapshot& snapshot : snapshots)
     for (const AttentionMap& map : snapshot.maps)
-      if (const std::string wrong = fault(map); !wrong.empty())
-        throw FileError(error_line("snapshots", path + " holds a map whose " + wrong));
+      if (std::string wrong = fault(map); !wrong.empty()) return wrong;
+  return "";
+}
+
+void require_sound(const std::string& path, const std::vector<Snapshot>& snapshots) {
+  if (const std::string wrong = first_fault(snapshots); !wrong.empty())
+    throw FileError(error_line("snapshots", path + " holds a map whose " + wrong));
 }
 
 }  // namespace

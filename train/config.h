@@ -39,8 +39,9 @@ struct Config {
   static Config defaults(const std::string& task);
   /// "model.heads=2". Throws ConfigError for an unknown key (with a suggestion), a value of the wrong type or range.
   void set(const std::string& assignment);
-  /// Reads a TOML file over the present values. A config without a task takes the file's, or throws. Throws ConfigError
-  /// with every problem, one line each, and then changes nothing; FileError when there is no such file.
+  /// Reads a TOML file over the present values. A config without a task takes the file's task and its defaults, or
+  /// throws. Throws ConfigError with every problem, one line each, and then changes nothing; FileError when there is no
+  /// such file.
   void read_toml(const std::string& path);
   /// The same for TOML already in memory; `name` stands in messages.
   void parse_toml(const std::string& text, const std::string& name);

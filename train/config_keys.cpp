@@ -99,7 +99,7 @@ std::string ConfigKey::problem() const {
 }
 
 std::string ConfigKey::assign(const SettingValue& value, const std::string& shown) const {
-  const std::string wrong_type = name + " is " + shown + ", expected " + type();
+  std::string wrong_type = name + " is " + shown + ", expected " + type();
   const auto number = [&](double as_double, auto* at, auto taken) -> std::string {
     if (!range.contains(as_double)) return name + " is " + shown + ", outside " + range.text();
     *at = taken;

@@ -27,10 +27,12 @@ std::string config_reference() {
       "# Settings\n\n"
       "Written from `train/config_keys.cpp`; a test compares it. `--set model.heads=2` on the command line, or a TOML\n"
       "file for `--config`: `task` and `seed` at its top, then the tables `[model]`, `[train]` and `[data]`. A run's\n"
-      "`config.toml` is such a file. A bracket includes its end of a range, a parenthesis leaves it out.\n\n";
+      "`config.toml` is such a file. A bracket includes its end of a range, a parenthesis leaves it out.\n"
+      "A task has settings of its own, and its own defaults for some of the others: see below.\n\n";
   Config config;
   text += kHead;
-  for (const ConfigKey& key : config_keys(config)) text += row(key);
+  const std::vector<ConfigKey> general = config_keys(config);
+  for (const ConfigKey& key : general) text += row(key);
   for (const TaskEntry& entry : tasks()) {
     Config of_task = Config::defaults(entry.name);
     text += "\n## " + entry.name + "\n\n";
@@ -38,7 +40,7 @@ std::string config_reference() {
       if (recipe.task == entry.name) text += "Defaults of its own: " + in_backquotes(recipe.settings) + ".\n\n";
     text += kHead;
     for (const ConfigKey& key : config_keys(of_task))
-      if (key.name.starts_with("data.")) text += row(key);
+      if (key.name.starts_with("data.") || key.text() != find_key(general, key.name)->text()) text += row(key);
   }
   return text;
 }

@@ -1,4 +1,5 @@
 // Config files: TOML in and out. Reading collects every problem and changes nothing unless there is none.
+#include <fmt/format.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -92,8 +93,7 @@ class Reader {
       return add(*node, "task is " + in_quotes(text->get()) + ", but " + in_quotes(config_.task) + " was asked for"),
              false;
     try {
-      config_.data = make_task(text->get())->knobs();
-      config_.task = text->get();
+      config_ = Config::defaults(text->get());
       return true;
     } catch (const ConfigError& error) {
       problems_.push_back({node->source().begin.line, error.what()});
@@ -107,7 +107,7 @@ class Reader {
       if (prefix.empty() && leaf == "task") continue;
       if (prefix.empty() && is_table_name(leaf)) {
         if (!node.is_table())
-          add(node, leaf + " is " + read(node).shown + ", expected a table [" + leaf + "]");
+          add(node, fmt::format("{0} is {1}, expected a table [{0}]", leaf, read(node).shown));
         else if (leaf != "data" || task_known_)  // without a task nobody knows its settings
           walk(*node.as_table(), leaf + ".");
         continue;

@@ -1,6 +1,7 @@
 #include "train/run_folder.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -82,9 +83,7 @@ RunFolder::~RunFolder() {
 
 std::string next_run_folder(const std::string& task) {
   for (int number = 1;; ++number) {
-    const std::string digits = std::to_string(number);
-    const std::string path =
-        "runs/" + task + "-" + std::string(3 - std::min<std::size_t>(3, digits.size()), '0') + digits;
+    std::string path = fmt::format("runs/{}-{:03}", task, number);
     if (!is_there(path)) return path;
   }
 }

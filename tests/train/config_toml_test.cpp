@@ -42,7 +42,7 @@ TEST(ConfigToml, ReadsAFileOverThePresentValues) {
   EXPECT_EQ(config.train.learning_rate, 1e-3);
   EXPECT_EQ(config.data[0].value, 5);
   EXPECT_EQ(config.data[1].value, 16);
-  EXPECT_EQ(config.model.width, ModelConfig{}.width);
+  EXPECT_EQ(config.model.init_std, Config::defaults("lookup").model.init_std);
   EXPECT_EQ(parsed("model.heads = 2", "copy").model.heads, 2);  // a dotted key is a table, too
   EXPECT_EQ(parsed("", "copy"), Config::defaults("copy"));
 }
