@@ -13,22 +13,27 @@ Option& Option::one_of(std::initializer_list<const char*> words) {
   return option_->check(CLI::IsMember(std::vector<std::string>(words.begin(), words.end()))), *this;
 }
 
+namespace {
+// Of an option given twice the last one counts, so that a script can append to a command line.
+Option single(CLI::Option* option) { return Option(option->take_last()); }
+}  // namespace
+
 Option Options::add(const char* name, std::string& value, const char* help) {
   CLI::Option* option = app_.add_option(name, value, help);
   if (!value.empty()) option->capture_default_str();
-  return Option(option);
+  return single(option);
 }
 Option Options::add(const char* name, std::vector<std::string>& values, const char* help) {
   return Option(app_.add_option(name, values, help)->allow_extra_args(false));
 }
 Option Options::add(const char* name, std::int64_t& value, const char* help) {
-  return Option(app_.add_option(name, value, help)->capture_default_str());
+  return single(app_.add_option(name, value, help)->capture_default_str());
 }
 Option Options::add(const char* name, std::optional<std::int64_t>& value, const char* help) {
-  return Option(app_.add_option(name, value, help));
+  return single(app_.add_option(name, value, help));
 }
 Option Options::add(const char* name, std::optional<std::uint64_t>& value, const char* help) {
-  return Option(app_.add_option(name, value, help));
+  return single(app_.add_option(name, value, help));
 }
 void Options::flag(const char* name, bool& value, const char* help) { app_.add_flag(name, value, help); }
 void Options::run(std::function<void()> work) { app_.callback(std::move(work)); }

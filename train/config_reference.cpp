@@ -12,12 +12,6 @@ std::string row(const ConfigKey& key) {
   return text + " | " + key.unit + " | " + key.help + " |\n";
 }
 
-std::string in_backquotes(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "`" : ", `") + word + "`";
-  return text;
-}
-
 constexpr const char* kHead = "| key | default | value | unit | meaning |\n|---|---|---|---|---|\n";
 
 }  // namespace
@@ -35,10 +29,7 @@ std::string config_reference() {
   for (const ConfigKey& key : general) text += row(key);
   for (const TaskEntry& entry : tasks()) {
     Config of_task = Config::defaults(entry.name);
-    text += "\n## " + entry.name + "\n\n";
-    for (const Recipe& recipe : recipes())
-      if (recipe.task == entry.name) text += "Defaults of its own: " + in_backquotes(recipe.settings) + ".\n\n";
-    text += kHead;
+    text += "\n## " + entry.name + "\n\n" + kHead;
     for (const ConfigKey& key : config_keys(of_task))
       if (key.name.starts_with("data.") || key.text() != find_key(general, key.name)->text()) text += row(key);
   }
