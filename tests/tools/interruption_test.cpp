@@ -63,26 +63,29 @@ TEST_F(InterruptionTest, WithoutWarningBeforeAnythingIsSavedLeavesNoDamagedFile)
     training.signal(SIGKILL);
     EXPECT_EQ(training.wait().code, 128 + SIGKILL);
   }
-  EXPECT_FALSE(fs::exists(folder.file("run/last.ckpt")));  // the first is saved after ten seconds
-  EXPECT_EQ(run({"train", "--resume", "run"}).code, 2);
+  if (fs::exists(folder.file("run/last.ckpt")))  // saved after ten seconds: on a machine that stood still
+    EXPECT_GE(steps_saved(), 2u);
+  else
+    EXPECT_EQ(run({"train", "--resume", "run"}).code, 2);
   make_run("run", {"--force"});  // the dead process does not hold the folder
 }
 
 TEST_F(InterruptionTest, WithoutWarningLeavesTheCheckpointOfBefore) {
   make_run("run", {"--steps", kForever, "--stop-at", "5"});
-  const std::string before = read_file(folder.file("run/last.ckpt"));
   {
     Process training(TAPEHEAD_COMMAND, {"train", "--resume", "run", "--threads", "1"}, folder.path());
     ASSERT_TRUE(reaches(10));
     training.signal(SIGKILL);
     training.wait();
   }
-  EXPECT_TRUE(read_file(folder.file("run/last.ckpt")) == before);
+  const std::uint64_t saved = steps_saved();
+  EXPECT_GE(saved, 5u);
   test::write_plainly(folder.file("run/last.ckpt.17-0.tmp"), "half of a");  // as if killed while it saved
-  EXPECT_EQ(run({"train", "--resume", "run", "--threads", "1", "--stop-at", "8", "--quiet"}).code, 0);
-  EXPECT_EQ(steps_saved(), 8u);
+  const std::string next = std::to_string(saved + 3);
+  EXPECT_EQ(run({"train", "--resume", "run", "--threads", "1", "--stop-at", next, "--quiet"}).code, 0);
+  EXPECT_EQ(steps_saved(), saved + 3);
   EXPECT_FALSE(fs::exists(folder.file("run/last.ckpt.17-0.tmp")));
-  make_run("straight", {"--steps", kForever, "--stop-at", "8"});
+  make_run("straight", {"--steps", kForever, "--stop-at", next});
   EXPECT_TRUE(read_file(folder.file("run/last.ckpt")) == read_file(folder.file("straight/last.ckpt")));
 }
 
