@@ -141,7 +141,7 @@ Tensor Tape::result(const char* op, const Shape& shape, const Strides& strides, 
     needs |= x.requires_grad();
   }
   Node& n = push(op, shape, strides);
-  n.value = scratch(shape.numel());
+  n.value = scratch(n.shape.numel());
   n.requires_grad = needs && recording_;
   return last();
 }

@@ -199,8 +199,8 @@ inline const Node& Tensor::node() const {
   return tape_->nodes_[index_];
 }
 inline Tape& Tensor::tape() const { return node(), *tape_; }
-inline const Shape& Tensor::shape() const { return node().shape; }
-inline const Strides& Tensor::strides() const { return node().strides; }
+inline Shape Tensor::shape() const { return node().shape; }
+inline Strides Tensor::strides() const { return node().strides; }
 inline bool Tensor::requires_grad() const { return node().requires_grad; }
 inline Real* Tensor::value() const { return node().value; }
 

@@ -24,11 +24,11 @@ class Tensor {
   const Node& node() const;
   std::uint32_t index() const { return index_; }
 
-  const Shape& shape() const;
+  Shape shape() const;  // a copy, as strides(): the next op may move the nodes
   Index size(int axis) const { return shape()[axis]; }
   Index numel() const { return shape().numel(); }
   int rank() const { return shape().rank(); }
-  const Strides& strides() const;
+  Strides strides() const;
   bool contiguous() const;  // lies in memory row by row without gaps
   bool requires_grad() const;
 

@@ -51,10 +51,9 @@ std::string unknown_verb(int argc, char** argv) {
 int run_reporting(CommandLine& line, const Command& command, int argc, char** argv) {
   try {
     line.run(argc, argv);
-    // A reader that went away has seen what it wanted; a full disk has not.
-    if (std::fflush(stdout) != 0 && errno != EPIPE)
+    if (const int error = command.output_error())
       return print_error(
-          error_line("command", std::string("cannot write to the standard output: ") + std::strerror(errno)), 1);
+          error_line("command", std::string("cannot write to the standard output: ") + std::strerror(error)), 1);
     return command.exit_code;
   } catch (const UsageError& e) {
     return print_error(e.what(), 2);
@@ -89,20 +88,23 @@ int run_command(int argc, char** argv) {
   return run_reporting(line, command, argc, argv);
 }
 
+void Command::print(const std::string& text) const {
+  // Flushed at once: before whatever goes to stderr next.
+  const bool written = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+  if (!written && errno != EPIPE && output_error_ == 0) output_error_ = errno;
+}
+
 void Command::say(const std::string& text) const {
-  if (json) return;
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);  // before whatever goes to stderr next
+  if (!json) print(text);
 }
 
 void Command::answer(const nlohmann::ordered_json& object) const {
-  if (json)
-    std::fputs((object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n").c_str(), stdout);
+  if (json) print(object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 void add_threads(Options& options, std::int64_t& threads) {
   threads = available_threads();
-  options.add("--threads", threads, "threads to use; the result is the same at any number").range(1, kMostThreads);
+  options.add("--threads", threads, "they change no result").range(1, kMostThreads);
 }
 
 void set_threads(std::int64_t threads) { omp_set_num_threads(static_cast<int>(threads)); }

@@ -22,11 +22,15 @@ class Command {
 
   /// Prints to stdout; nothing with --json, whose last line is the only one.
   void say(const std::string& text) const;
+  /// errno of the first output that could not be written, 0: all was. A reader that went away is no error.
+  int output_error() const { return output_error_; }
   /// With --json, the last line of stdout.
   void answer(const nlohmann::ordered_json& object) const;
 
  private:
+  void print(const std::string& text) const;
   bool started_ = false;
+  mutable int output_error_ = 0;  // errno of the first write to stdout that failed
 };
 
 struct Verb {

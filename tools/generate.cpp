@@ -36,6 +36,8 @@ void run_generate(const GenerateFlags& flags, Command& command) {
     throw ConfigError(error_line("generate", session.path + " is an encoder, which continues nothing", {},
                                  "tapehead inspect shows what it does with an input"));
   const Prompt prompt = read_prompt(task, flags.prompt);
+  Example example{prompt.source, {}, {}};
+  task.answer(example);  // refuses a source of another length or kind than those it was trained on
   const std::int64_t count = flags.tokens ? *flags.tokens : answers_from(task, prompt.target.size());
   if (count == 0)
     throw ConfigError(error_line("generate", "after this prompt " + task.name() + " asks and does not answer", {},

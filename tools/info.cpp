@@ -15,7 +15,7 @@ void run_info(const std::string& path, bool config, Command& command) {
   command.say(fmt::format("{}\n{}\n\nprecision         {}\noptimizer state   {}\n", session.path, session.describe(),
                           file.width == 8 ? "double" : "float", state));
   if (file.loss == file.loss)
-    command.say(fmt::format("held-out figures  exact match {}, token accuracy {}, loss {:.4f} nats a token\n",
+    command.say(fmt::format("held-out          exact match {}, token accuracy {}, loss {:.4f} nats\n",
                             percent(file.exact_match), percent(file.token_accuracy), file.loss));
   command.say("\n" + summary(*session.model));
   if (config) command.say("\n" + file.config.to_toml());

@@ -137,9 +137,8 @@ void add_inspect(Options& options, Command& command) {
   options.add("--layer", flags->layer, "draw a head of this layer alone, from 0").range(0, 1'000'000);
   options.add("--head", flags->head, "draw this head alone, from 0").range(0, 1'000'000);
   options.add("--kind", flags->kind, "self-attention or cross-attention").one_of({"decoder", "encoder", "cross"});
-  options.add("--show", flags->show, "all heads small, one head large, or one head over training")
-      .one_of({"all", "overview", "head", "training"});
-  options.add("--sequences", flags->sequences, "unseen sequences to measure pattern_match over").range(1, 100'000);
+  options.add("--show", flags->show, "one picture alone, or all").one_of({"all", "overview", "head", "training"});
+  options.add("--sequences", flags->sequences, "unseen ones to measure over").range(1, 100'000);
   options.run([flags, &command] { run_inspect(*flags, command); });
 }
 

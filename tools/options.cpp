@@ -43,6 +43,7 @@ CommandLine::CommandLine(const char* name, const char* description, const char* 
   app_->set_version_flag("--version", std::string(name) + " " + version);
   app_->require_subcommand(1);
   app_->footer(footer);
+  app_->get_formatter()->column_width(28);  // what verbs inherit; lines stay within 80 columns
 }
 
 CommandLine::~CommandLine() = default;

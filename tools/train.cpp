@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -70,9 +71,12 @@ Config resumed_config(const TrainFlags& flags) {
                                    "with --resume only train.* can be set"));
   apply(flags, config);
   const std::uint64_t done = last.training ? last.training->step : 0;
+  if (flags.stop_at && static_cast<std::uint64_t>(*flags.stop_at) <= done)
+    throw ConfigError(
+        error_line("train", fmt::format("--stop-at is {}, the run has done {} already", *flags.stop_at, done)));
   if (static_cast<std::uint64_t>(config.train.steps) < done)
-    throw ConfigError(error_line(
-        "train", fmt::format("train.steps is {}, the run has done {} already", config.train.steps, done)));
+    throw ConfigError(
+        error_line("train", fmt::format("train.steps is {}, the run has done {} already", config.train.steps, done)));
   if (last.width != sizeof(Real))
     throw ConfigError(error_line("train", flags.resume + " was trained in another precision", {},
                                  last.width == 8 ? "add --double" : "leave out --double"));
@@ -96,11 +100,11 @@ void watch_signals() {
 
 // --- what a person reads
 
-std::string headline(const Config& config, const Model& model, const TrainFlags& flags) {
-  const ModelConfig& m = model.config;
+std::string headline(const Config& config, std::int64_t parameters, const TrainFlags& flags) {
+  const ModelConfig& m = config.model;
   return fmt::format("{}: {} of {} x {}, width {}\n{} parameters, seed {}, {}\n", config.task, name_of(m.kind),
-                     counted(m.layers, "layer"), counted(m.heads, "head"), m.width, grouped(parameter_count(model.net)),
-                     config.seed, counted(flags.threads, "thread"));
+                     counted(m.layers, "layer"), counted(m.heads, "head"), m.width, grouped(parameters), config.seed,
+                     counted(flags.threads, "thread"));
 }
 
 std::string closing(const Config& config, const TrainResult& result, const std::string& folder,
@@ -160,29 +164,50 @@ TrainObserver watch(ProgressDisplay& display, std::uint64_t steps) {
   return observer;
 }
 
+// Refuses what cannot fit, from sizes alone: the system would let it be allocated and then end some process.
+void require_memory(const ModelConfig& m, std::int64_t batch) {
+  const auto C = static_cast<double>(m.width), F = static_cast<double>(m.feed_forward_width());
+  const auto V = static_cast<double>(m.vocabulary), T = static_cast<double>(m.context);
+  const double blocks = static_cast<double>(m.layers) * (m.kind == ModelKind::encoder_decoder ? 2.5 : 1);
+  const double parameters = V * C * (m.tie_embeddings ? 1 : 2) + T * C + blocks * (4 * C * C + 2 * C * F);
+  const double activations = static_cast<double>(batch) * T * (blocks * (8 * C + 2 * F) + V);
+  const double bytes = (4 * parameters + activations) * sizeof(Real);  // values, gradients, two moments
+  std::ifstream meminfo("/proc/meminfo");
+  double available = -1;
+  for (std::string key, unit; meminfo >> key && available < 0; std::getline(meminfo, unit))
+    if (key == "MemAvailable:") meminfo >> available;
+  available *= 1024;
+  if (available >= 0 && bytes > available)
+    throw ConfigError(error_line(
+        "train", fmt::format("this needs {:.1f} GB at least, {:.1f} GB are free", bytes / 1e9, available / 1e9), {},
+        "lower model.width, model.layers or train.batch"));
+}
+
 void run_train(const TrainFlags& flags, Command& command) {
   TrainOptions options;
   options.resume = !flags.resume.empty();
+  std::optional<RunFolder> folder;
+  if (options.resume) folder.emplace(prepare_run_folder(flags.resume, false, true));  // before what it holds is read
   options.config = options.resume ? resumed_config(flags) : config_of(flags);
   options.stop_at = static_cast<std::uint64_t>(flags.stop_at.value_or(0));
   options.threads = static_cast<int>(flags.threads);
   set_threads(flags.threads);
   options.config.check();
-  const std::unique_ptr<Task> task = make_task(options.config.task, options.config.data);
-  const Model model(options.config.model_for(*task),
-                    options.config.seed);  // too large a model fails here, before a folder exists
-  const RunFolder folder = options.resume      ? prepare_run_folder(flags.resume, false, true)
-                           : flags.out.empty() ? new_run_folder(options.config.task)
-                                               : prepare_run_folder(flags.out, flags.force, false);
+  const ModelConfig model = options.config.model_for(*make_task(options.config.task, options.config.data));
+  require_memory(model, options.config.train.batch);
+  const std::int64_t parameters = parameter_count(Model(model, options.config.seed).net);
+  if (!folder)
+    folder.emplace(flags.out.empty() ? new_run_folder(options.config.task)
+                                     : prepare_run_folder(flags.out, flags.force, false));
   command.start();
   watch_signals();
-  if (!command.quiet) command.say(headline(options.config, model, flags));
+  if (!command.quiet) command.say(headline(options.config, parameters, flags));
   ProgressDisplay display(stderr, detect_terminal(STDERR_FILENO), command.quiet);
   const TrainObserver observer = watch(display, static_cast<std::uint64_t>(options.config.train.steps));
-  const TrainResult result = train(options, folder, observer);
+  const TrainResult result = train(options, *folder, observer);
   display.finish();
-  if (!command.quiet) command.say(closing(options.config, result, folder.path(), command));
-  command.answer(summary_json(options.config, result, parameter_count(model.net), folder.path()));
+  if (!command.quiet) command.say(closing(options.config, result, folder->path(), command));
+  command.answer(summary_json(options.config, result, parameters, folder->path()));
   if (caught_signal != 0) command.exit_code = 128 + SIGINT;
 }
 
@@ -192,14 +217,13 @@ void add_train(Options& options, Command& command) {
   auto flags = std::make_shared<TrainFlags>();
   options.add("task", flags->task, "what to learn; tapehead tasks lists them").type("TASK");
   options.add("--config", flags->config, "settings from a TOML file").type("FILE");
-  options.add("--set", flags->set, "one setting, such as model.heads=2; docs/config.md lists them").type("KEY=VALUE");
+  options.add("--set", flags->set, "one setting: docs/config.md lists them").type("KEY=VALUE");
   options.add("--steps", flags->steps, "the same as --set train.steps=N");
-  options.add("--seed", flags->seed, "of weights, data and everything random; 1 unless given");
-  options.add("--out", flags->out, "run folder; the next free runs/TASK-001 unless given").type("DIR");
+  options.add("--seed", flags->seed, "of everything random; 1 unless given");
+  options.add("--out", flags->out, "run folder; else the next free runs/TASK-001").type("DIR");
   options.flag("--force", flags->force, "replace a run that --out holds");
   options.add("--resume", flags->resume, "go on with an interrupted run").type("DIR");
-  options.add("--stop-at", flags->stop_at, "save and end after this step, as an interruption would")
-      .range(1, 1'000'000'000);
+  options.add("--stop-at", flags->stop_at, "save and end after this step").range(1, 1'000'000'000);
   options.flag("--quiet", command.quiet, "print nothing but errors and --json");
   add_threads(options, flags->threads);
   options.run([flags, &command] { run_train(*flags, command); });

@@ -136,6 +136,7 @@ class Run {
     write_file_atomically(folder_.file("config.toml"), options.config.to_toml());
     log_.emplace(folder_.file("metrics.jsonl"), trainer_.steps_done());
     if (snapshots_.kept().empty()) snapshots_.offer(trainer_, kUnknown);
+    if (!options.resume) save();  // a run that is killed at any time can go on
   }
 
   void step(const TrainObserver& observer) {
@@ -241,17 +242,29 @@ class Run {
 
 }  // namespace
 
+namespace {
+// Saves the state before the step that failed; when that fails too, both are told.
+void save_after(const std::exception& failure, Run& run) {
+  try {
+    run.save();
+  } catch (const std::exception& also) {
+    throw Error(std::string(failure.what()) + "\n" + also.what());
+  }
+}
+}  // namespace
+
 TrainResult train(const TrainOptions& options, const RunFolder& folder, const TrainObserver& observer) {
   Run run(options, folder);
   bool interrupted = false;
   while (!run.finished() && !interrupted) {
     try {
       run.step(observer);
-    } catch (...) {
-      run.save();  // the state before the step that failed
+    } catch (const std::exception& failure) {
+      save_after(failure, run);
       throw;
     }
-    interrupted = run.result().step == options.stop_at || (observer.interrupted && observer.interrupted());
+    interrupted = (options.stop_at > 0 && run.result().step >= options.stop_at) ||
+                  (observer.interrupted && observer.interrupted());
   }
   run.finish();
   TrainResult result = run.result();
