@@ -99,9 +99,9 @@ RunFolder new_run_folder(const std::string& task) {
 }
 
 RunFolder prepare_run_folder(const std::string& path, bool force, bool resume) {
+  if (resume && !is_there(path + "/last.ckpt")) refuse(path + " holds no last.ckpt to resume from");
   make_folder(path);
   RunFolder folder(path, lock_folder(path));
-  if (resume && !is_there(folder.file("last.ckpt"))) refuse(path + " holds no last.ckpt to resume from");
   for (const char* name : kRunFiles) {
     if (resume || !is_there(folder.file(name))) continue;
     if (!force) refuse(path + " holds a run already", "--resume goes on with it, --force removes it");
