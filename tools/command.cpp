@@ -102,9 +102,13 @@ void Command::answer(const nlohmann::ordered_json& object) const {
   if (json) print(object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
+void add_seed(Options& options, std::optional<std::int64_t>& seed, const char* help) {
+  options.add("--seed", seed, help).range(0, (std::int64_t{1} << 53) - 1);
+}
+
 void add_threads(Options& options, std::int64_t& threads) {
   threads = available_threads();
-  options.add("--threads", threads, "they change no result").range(1, kMostThreads);
+  options.add("--threads", threads, "1 to 256; they change no result").range(1, kMostThreads);
 }
 
 void set_threads(std::int64_t threads) { omp_set_num_threads(static_cast<int>(threads)); }

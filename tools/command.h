@@ -48,6 +48,8 @@ void add_gradcheck(Options& options, Command& command);
 void add_tasks(Options& options, Command& command);
 void add_info(Options& options, Command& command);
 
+/// Declares --seed, a whole number from 0.
+void add_seed(Options& options, std::optional<std::int64_t>& seed, const char* help);
 /// Declares --threads, from 1 to 256; set_threads() gives every parallel region that many.
 void add_threads(Options& options, std::int64_t& threads);
 void set_threads(std::int64_t threads);

@@ -12,14 +12,14 @@ namespace {
 struct EvalFlags {
   std::string model;
   std::int64_t sequences = 1000;
-  std::optional<std::uint64_t> seed;
+  std::optional<std::int64_t> seed;
   std::int64_t threads = 1;
 };
 
 void run_eval(const EvalFlags& flags, Command& command) {
   const Session session = Session::open(flags.model);
   // Not the seed that training evaluated with: these sequences decided nothing.
-  const std::uint64_t seed = flags.seed.value_or(session.file.config.seed + 1);
+  const std::uint64_t seed = flags.seed ? static_cast<std::uint64_t>(*flags.seed) : session.file.config.seed + 1;
   const Batch batch = session.held_out(flags.sequences, seed);
   command.start();
   set_threads(flags.threads);
@@ -41,7 +41,7 @@ void add_eval(Options& options, Command& command) {
   auto flags = std::make_shared<EvalFlags>();
   options.add("model", flags->model, "a run folder or a checkpoint").required().type("RUN|CKPT");
   options.add("--sequences", flags->sequences, "how many sequences to draw").range(1, 1'000'000);
-  options.add("--seed", flags->seed, "of the sequences; the training's own plus 1 unless given");
+  add_seed(options, flags->seed, "of the sequences; the training's own plus 1 unless given");
   add_threads(options, flags->threads);
   options.run([flags, &command] { run_eval(*flags, command); });
 }

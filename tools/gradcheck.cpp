@@ -15,7 +15,7 @@ namespace {
 struct GradcheckFlags {
   std::string task;
   std::vector<std::string> set;
-  std::optional<std::uint64_t> seed;
+  std::optional<std::int64_t> seed;
 };
 
 nlohmann::ordered_json report(const std::string& name, const GradcheckResult& result, double tolerance,
@@ -32,7 +32,7 @@ nlohmann::ordered_json report(const std::string& name, const GradcheckResult& re
 nlohmann::ordered_json check_ops(const GradcheckFlags& flags, Command& command) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   Gradcheck gradcheck_options;
-  gradcheck_options.seed = flags.seed.value_or(1);
+  gradcheck_options.seed = static_cast<std::uint64_t>(flags.seed.value_or(1));
   for (const OpCheck& check : op_checks())
     all.push_back(report(check.name(), gradcheck(check, gradcheck_options), gradcheck_options.tolerance, command));
   return all;
@@ -68,7 +68,7 @@ void run_gradcheck(const GradcheckFlags& flags, Command& command) {
   std::optional<Config> config;
   if (!flags.task.empty()) {
     config = Config::defaults(flags.task);
-    config->seed = flags.seed.value_or(1);
+    config->seed = static_cast<std::uint64_t>(flags.seed.value_or(1));
     for (const std::string& assignment : flags.set) config->set(assignment);
     config->check();
   }
@@ -83,7 +83,7 @@ void add_gradcheck(Options& options, Command& command) {
   auto flags = std::make_shared<GradcheckFlags>();
   options.add("task", flags->task, "check the whole of this task's model and loss; every op unless given").type("TASK");
   options.add("--set", flags->set, "a setting of the model, as for train").type("KEY=VALUE");
-  options.add("--seed", flags->seed, "of values and directions; 1 unless given");
+  add_seed(options, flags->seed, "of values and directions; 1 unless given");
   options.run([flags, &command] { run_gradcheck(*flags, command); });
 }
 

@@ -8,7 +8,11 @@ namespace tapehead {
 
 Option& Option::required() { return option_->required(), *this; }
 Option& Option::type(const char* name) { return option_->type_name(name), *this; }
-Option& Option::range(std::int64_t least, std::int64_t most) { return option_->check(CLI::Range(least, most)), *this; }
+Option& Option::range(std::int64_t least, std::int64_t most) {
+  CLI::Range range(least, most);
+  range.description("");  // its text would push --help's own beyond the line
+  return option_->check(range), *this;
+}
 Option& Option::one_of(std::initializer_list<const char*> words) {
   return option_->check(CLI::IsMember(std::vector<std::string>(words.begin(), words.end()))), *this;
 }
@@ -30,9 +34,6 @@ Option Options::add(const char* name, std::int64_t& value, const char* help) {
   return single(app_.add_option(name, value, help)->capture_default_str());
 }
 Option Options::add(const char* name, std::optional<std::int64_t>& value, const char* help) {
-  return single(app_.add_option(name, value, help));
-}
-Option Options::add(const char* name, std::optional<std::uint64_t>& value, const char* help) {
   return single(app_.add_option(name, value, help));
 }
 void Options::flag(const char* name, bool& value, const char* help) { app_.add_flag(name, value, help); }

@@ -22,7 +22,7 @@ struct TrainFlags {
   std::string task, config, resume, out;
   std::vector<std::string> set;
   std::optional<std::int64_t> steps;
-  std::optional<std::uint64_t> seed;
+  std::optional<std::int64_t> seed;
   std::optional<std::int64_t> stop_at;
   bool force = false;
   std::int64_t threads = 1;
@@ -42,7 +42,7 @@ void apply(const TrainFlags& flags, Config& config) {
   if (!flags.config.empty()) collect([&] { config.read_toml(flags.config); });
   for (const std::string& assignment : flags.set) collect([&] { config.set(assignment); });
   if (flags.steps) config.train.steps = *flags.steps;
-  if (flags.seed) config.seed = *flags.seed;
+  if (flags.seed) config.seed = static_cast<std::uint64_t>(*flags.seed);
   if (!problems.empty()) throw ConfigError(problems);
 }
 
@@ -77,9 +77,6 @@ Config resumed_config(const TrainFlags& flags) {
   if (static_cast<std::uint64_t>(config.train.steps) < done)
     throw ConfigError(
         error_line("train", fmt::format("train.steps is {}, the run has done {} already", config.train.steps, done)));
-  if (last.width != sizeof(Real))
-    throw ConfigError(error_line("train", flags.resume + " was trained in another precision", {},
-                                 last.width == 8 ? "add --double" : "leave out --double"));
   return config;
 }
 
@@ -199,11 +196,13 @@ void run_train(const TrainFlags& flags, Command& command) {
   if (!folder)
     folder.emplace(flags.out.empty() ? new_run_folder(options.config.task)
                                      : prepare_run_folder(flags.out, flags.force, false));
-  command.start();
-  watch_signals();
-  if (!command.quiet) command.say(headline(options.config, parameters, flags));
   ProgressDisplay display(stderr, detect_terminal(STDERR_FILENO), command.quiet);
-  const TrainObserver observer = watch(display, static_cast<std::uint64_t>(options.config.train.steps));
+  TrainObserver observer = watch(display, static_cast<std::uint64_t>(options.config.train.steps));
+  observer.on_ready = [&] {
+    command.start();
+    watch_signals();
+    if (!command.quiet) command.say(headline(options.config, parameters, flags));
+  };
   const TrainResult result = train(options, *folder, observer);
   display.finish();
   if (!command.quiet) command.say(closing(options.config, result, folder->path(), command));
@@ -219,7 +218,7 @@ void add_train(Options& options, Command& command) {
   options.add("--config", flags->config, "settings from a TOML file").type("FILE");
   options.add("--set", flags->set, "one setting: docs/config.md lists them").type("KEY=VALUE");
   options.add("--steps", flags->steps, "the same as --set train.steps=N");
-  options.add("--seed", flags->seed, "of everything random; 1 unless given");
+  add_seed(options, flags->seed, "of everything random; 1 unless given");
   options.add("--out", flags->out, "run folder; else the next free runs/TASK-001").type("DIR");
   options.flag("--force", flags->force, "replace a run that --out holds");
   options.add("--resume", flags->resume, "go on with an interrupted run").type("DIR");

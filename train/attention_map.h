@@ -28,6 +28,7 @@ struct Snapshot {
 
 /// snapshots.bin, described in checkpoints/README.md. The same envelope as a checkpoint.
 void save_snapshots(const std::string& path, const std::vector<Snapshot>& snapshots);
+/// Throws FileError when the file is not there or damaged.
 std::vector<Snapshot> load_snapshots(const std::string& path);
 
 /// Mean over counted rows of the weight on the ideal column (`pattern_match`), in [0, 1]; NaN without counted rows.

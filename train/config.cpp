@@ -5,6 +5,14 @@
 
 namespace tapehead {
 
+namespace {
+
+/// What a task needs other than the general defaults: settings as for --set.
+struct Recipe {
+  std::string task;
+  std::vector<std::string> settings;
+};
+
 const std::vector<Recipe>& recipes() {
   // Found by sweeps over seeds 1 to 10, decoder and encoder-decoder alike. Small first weights make a head look where
   // the rule says: larger ones learn the task as fast, with blurred attention.
@@ -16,6 +24,8 @@ const std::vector<Recipe>& recipes() {
        {"model.layers=1", "model.heads=1", "model.init_std=0.05", "train.learning_rate=0.002", "train.warmup=100"}}};
   return all;
 }
+
+}  // namespace
 
 Config Config::defaults(const std::string& task) {
   Config config;

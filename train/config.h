@@ -57,13 +57,6 @@ Layout layout_of(ModelKind kind);
 /// "decoder", "encoder" or "encoder-decoder", as in a config.
 const std::string& name_of(ModelKind kind);
 
-/// What a task needs other than the general defaults: settings as for --set.
-struct Recipe {
-  std::string task;
-  std::vector<std::string> settings;
-};
-const std::vector<Recipe>& recipes();
-
 /// The page docs/config.md: every key with type, default, range and meaning.
 std::string config_reference();
 

@@ -153,7 +153,7 @@ std::vector<ConfigKey> config_keys(Config& config) {
   ModelConfig& m = config.model;
   TrainConfig& t = config.train;
   std::vector<ConfigKey> keys = {
-      {"seed", &config.seed, between(0, 0x1p53), "", "of everything random: initial weights, data, dropout"},
+      {"seed", &config.seed, between(0, 0x1p53 - 1), "", "of everything random: initial weights, data, dropout"},
       {"model.kind", &m.kind, {}, "", "which model: `decoder` reads source and target as one sequence"},
       {"model.layers", &m.layers, between(1, 256), "blocks", "of the encoder and of the decoder each"},
       {"model.width", &m.width, between(1, 16384), "channels", "of every position (C), a multiple of the heads"},

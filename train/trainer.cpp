@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "autograd/error.h"
@@ -130,9 +131,10 @@ class SnapshotSeries {
 // A run in progress: what it has reached and what of it is on disk.
 class Run {
  public:
-  Run(const TrainOptions& options, const RunFolder& folder)
+  Run(const TrainOptions& options, const RunFolder& folder, const TrainObserver& observer)
       : folder_(folder), trainer_(options.config, options.threads), snapshots_(load_snapshots_of(options)) {
     if (options.resume) resume();
+    if (observer.on_ready) observer.on_ready();
     write_file_atomically(folder_.file("config.toml"), options.config.to_toml());
     log_.emplace(folder_.file("metrics.jsonl"), trainer_.steps_done());
     if (snapshots_.kept().empty()) snapshots_.offer(trainer_, kUnknown);
@@ -192,7 +194,14 @@ class Run {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
   std::vector<Snapshot> load_snapshots_of(const TrainOptions& options) const {
-    return options.resume ? load_snapshots(folder_.file("snapshots.bin")) : std::vector<Snapshot>{};
+    // A run without its maps can go on: only what they showed of the past is gone.
+    const std::string path = folder_.file("snapshots.bin");
+    if (!options.resume || !std::filesystem::exists(path)) return {};
+    try {
+      return load_snapshots(path);
+    } catch (const FileError& e) {
+      throw FileError(std::string(e.what()) + ". Hint: remove it to go on without the earlier maps");
+    }
   }
 
   void resume() {
@@ -254,7 +263,7 @@ void save_after(const std::exception& failure, Run& run) {
 }  // namespace
 
 TrainResult train(const TrainOptions& options, const RunFolder& folder, const TrainObserver& observer) {
-  Run run(options, folder);
+  Run run(options, folder, observer);
   bool interrupted = false;
   while (!run.finished() && !interrupted) {
     try {

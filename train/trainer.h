@@ -64,6 +64,7 @@ struct TrainOptions {
 
 /// What a caller may watch and decide; none of it changes the result.
 struct TrainObserver {
+  std::function<void()> on_ready;  // everything is read and checked; from here on files are written
   std::function<void(const StepReport&)> on_step;
   std::function<void(std::uint64_t step, const Evaluation&)> on_evaluation;
   std::function<bool()> interrupted;  // asked after every step: true saves and ends

@@ -63,7 +63,9 @@ TEST_F(RefusalTest, OfSettings) {
   expect_refused({"train", "lookup", "--set", "data.pairs=20"}, {"data.pairs is 20", "data.keys"});
   expect_refused({"train", "copy", "--steps", "0"}, {"train.steps is 0"});
   expect_refused({"train", "copy", "--steps", "many"}, {"--steps"});
-  expect_refused({"train", "copy", "--seed", "-1"}, {"seed"});
+  expect_refused({"train", "copy", "--seed", "-1"}, {"--seed", "-1"});
+  expect_refused({"train", "copy", "--seed", "9007199254740993"}, {"--seed", "9007199254740993"});  // 2^53 + 1
+  expect_refused({"train", "copy", "--set", "seed=9007199254740993"}, {"seed is 9007199254740993"});
 }
 
 TEST_F(RefusalTest, OfHeadsThatDoNotDivideTheWidth_F51) {
@@ -131,6 +133,14 @@ TEST_F(RefusalTest, OfResumingWhatIsNotThereOrIsDamaged) {
   expect_refused({"train", "--resume", "run"}, {"run holds no last.ckpt"});
 }
 
+TEST_F(RefusalTest, OfResumingWithDamagedMapsUntilTheyAreRemoved) {
+  make_run("run", {"--stop-at", "3"});
+  test::write_plainly(folder.file("run/snapshots.bin"), "TAPEHEAD");
+  expect_refused({"train", "--resume", "run"}, {"run/snapshots.bin", "remove it"});
+  std::filesystem::remove(folder.file("run/snapshots.bin"));
+  EXPECT_EQ(run({"train", "--resume", "run", "--threads", "1", "--quiet"}).code, 0);
+}
+
 TEST_F(RefusalTest, OfChangingARunThatHasBegun) {
   make_run("run", {"--stop-at", "3"});
   const std::string before = read_file(folder.file("run/last.ckpt")), toml = read_file(folder.file("run/config.toml"));
@@ -141,7 +151,7 @@ TEST_F(RefusalTest, OfChangingARunThatHasBegun) {
   expect_refused({"train", "lookup", "--resume", "run"}, {"holds a run of copy, not of lookup"});
   expect_refused({"train", "--resume", "run", "--set", "model.width=32"}, {"only train.*"});
   expect_refused({"train", "--resume", "run", "--steps", "2"}, {"train.steps is 2", "3 already"});
-  expect_refused({"train", "--resume", "run", "--double"}, {"leave out --double"});
+  expect_refused({"train", "--resume", "run", "--double"}, {"float precision", "resume without --double"});
   EXPECT_EQ(read_file(folder.file("run/last.ckpt")), before);
   EXPECT_EQ(read_file(folder.file("run/config.toml")), toml);
 }
