@@ -20,11 +20,11 @@ namespace {
 
 const std::vector<Verb> kVerbs = {
     {"train", "train a model on a task, and watch it learn", add_train},
-    {"eval", "loss, token accuracy and exact match on fresh held-out data", add_eval},
+    {"eval", "loss and accuracy on fresh held-out sequences", add_eval},
     {"generate", "continue a prompt", add_generate},
     {"inspect", "heatmaps of learned attention", add_inspect},
-    {"explain", "attention worked out step by step, with your own numbers if given", add_explain},
-    {"gradcheck", "check every gradient against differences, in double precision", add_gradcheck},
+    {"explain", "attention step by step, with your own numbers", add_explain},
+    {"gradcheck", "every gradient against differences, in double", add_gradcheck},
     {"tasks", "what can be learned here", add_tasks},
     {"info", "what a checkpoint holds", add_info},
 };

@@ -41,7 +41,7 @@ void add_eval(Options& options, Command& command) {
   auto flags = std::make_shared<EvalFlags>();
   options.add("model", flags->model, "a run folder or a checkpoint").required().type("RUN|CKPT");
   options.add("--sequences", flags->sequences, "how many sequences to draw").range(1, 1'000'000);
-  add_seed(options, flags->seed, "of the sequences; the training's own plus 1 unless given");
+  add_seed(options, flags->seed, "of the sequences; the training's plus 1 if not given");
   add_threads(options, flags->threads);
   options.run([flags, &command] { run_eval(*flags, command); });
 }

@@ -363,9 +363,9 @@ void add_explain(Options& options, Command& command) {
   options.add("--q", flags->q, "queries: numbers separated by ',', rows by ';'");
   options.add("--k", flags->k, "keys, as wide as the queries");
   options.add("--v", flags->v, "values, one for each key, of any width");
-  options.add("--temperature", flags->temperature, "divides the scores: below 1 sharpens, above 1 flattens");
-  options.flag("--causal", flags->causal, "hide later sources; the last query sees the last source");
-  options.add("--allow", flags->allow, "what each query may see: 1 visible, 0 masked, such as '1,0,1'");
+  options.add("--temperature", flags->temperature, "divides the scores: < 1 sharpens, > 1 flattens");
+  options.flag("--causal", flags->causal, "hide later sources, aligned to the end");
+  options.add("--allow", flags->allow, "a row a query: 1 visible, 0 masked: '1,0,1'");
   options.run([flags, &command] {
     const Explanation e = explain(*flags);
     command.start();

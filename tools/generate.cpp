@@ -58,9 +58,8 @@ void run_generate(const GenerateFlags& flags, Command& command) {
 void add_generate(Options& options, Command& command) {
   auto flags = std::make_shared<GenerateFlags>();
   options.add("model", flags->model, "a run folder or a checkpoint").required().type("RUN|CKPT");
-  options.add("--prompt", flags->prompt, "tokens separated by spaces: 'source', or 'source | target so far'")
-      .required();
-  options.add("--tokens", flags->tokens, "how many to add; as many as the task answers unless given").range(1, 100'000);
+  options.add("--prompt", flags->prompt, "tokens: 'source', or 'source | target so far'").required();
+  options.add("--tokens", flags->tokens, "how many; as many as the task answers if not given").range(1, 100'000);
   add_threads(options, flags->threads);
   options.run([flags, &command] { run_generate(*flags, command); });
 }

@@ -81,7 +81,7 @@ void run_gradcheck(const GradcheckFlags& flags, Command& command) {
 
 void add_gradcheck(Options& options, Command& command) {
   auto flags = std::make_shared<GradcheckFlags>();
-  options.add("task", flags->task, "check the whole of this task's model and loss; every op unless given").type("TASK");
+  options.add("task", flags->task, "its whole model and loss; every op if not given").type("TASK");
   options.add("--set", flags->set, "a setting of the model, as for train").type("KEY=VALUE");
   add_seed(options, flags->seed, "of values and directions; 1 unless given");
   options.run([flags, &command] { run_gradcheck(*flags, command); });

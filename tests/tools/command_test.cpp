@@ -163,5 +163,20 @@ TEST_F(VerbTest, HelpAndVersionAreNoErrors) {
   EXPECT_TRUE(contains(said({"--version"}), "tapehead "));
 }
 
+TEST_F(VerbTest, HelpFitsATerminalOf80Columns) {
+  std::istringstream overview(said({"--help"}));
+  std::vector<Words> pages = {{"--help"}};
+  bool verbs = false;
+  for (std::string line, verb; std::getline(overview, line);) {
+    verbs |= line.starts_with("Subcommands") || line.starts_with("SUBCOMMANDS");
+    if (verbs && std::istringstream(line) >> verb && line.starts_with("  ")) pages.push_back({verb, "--help"});
+  }
+  EXPECT_GE(pages.size(), 9u) << "no list of verbs found";
+  for (const Words& page : pages) {
+    std::istringstream lines(said(page));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << page[0] << ": " << line;
+  }
+}
+
 }  // namespace
 }  // namespace tapehead
