@@ -210,28 +210,92 @@ void add_losses(Rows& rows) {
   rows.push_back({"mse", "", {{{2, 3}, {2, 3}}, {{1}, {1}}, {{}, {}}}, two(mse), two(composed::mse)});
 }
 
+/// Options for the inputs q, k, v and what follows them.
+using AttentionOptions = Attention (*)(Tape& tape, In x);
+
+OpCheck attention_row(const char* variant, std::vector<Shapes> inputs, AttentionOptions options) {
+  return {"attention", variant, std::move(inputs),
+          [=](Tape& tape, In x) { return attention(x[0], x[1], x[2], options(tape, x)); },
+          [=](Tape& tape, In x) { return composed::attention(x[0], x[1], x[2], options(tape, x)); }};
+}
+
+Tensor slopes(Tape& tape, Index heads) {
+  std::vector<Real> values;
+  for (Index h = 0; h < heads; ++h) values.push_back(static_cast<Real>(check_slope(h)));
+  return tape.input({heads}, values);
+}
+
+const std::vector<Shapes> kAttention{{{2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}},
+                                     {{3, 2}, {3, 2}, {3, 2}},
+                                     {{2, 3, 4}, {5, 4}, {2, 1, 5, 2}},  // leading axes broadcast
+                                     {{2, 1, 3, 2}, {3, 4, 2}, {4, 2}},
+                                     {{1, 1}, {1, 1}, {1, 1}},
+                                     {{0, 2}, {3, 2}, {3, 2}},
+                                     {{0, 2, 2}, {0, 3, 2}, {0, 3, 2}},
+                                     {{2, 2}, {3, 2}, {3, 0}}};
+const std::vector<Shapes> kAttentionWithBias{{{2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}, {2, 2, 3, 5}},
+                                             {{2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}, {2, 1, 5}},
+                                             {{2, 2, 3, 2}, {4, 2}, {4, 2}, {2, 1, 1, 4}},
+                                             {{3, 2}, {3, 2}, {3, 2}, {3, 1}},
+                                             {{3, 2}, {3, 2}, {3, 2}, {3}},
+                                             {{2, 2}, {2, 2}, {2, 2}, {}},
+                                             {{0, 2, 2}, {0, 3, 2}, {0, 3, 2}, {2, 3}}};
+const std::vector<Shapes> kAttentionWithVector{{{2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}, {2, 1, 4}},
+                                               {{3, 2}, {3, 2}, {3, 2}, {1, 2}},
+                                               {{2, 3, 17}, {4, 17}, {2, 4, 2}, {2, 1, 17}},
+                                               {{1, 1}, {1, 1}, {1, 1}, {1, 1}},
+                                               {{0, 2, 2}, {0, 3, 2}, {0, 3, 2}, {1, 2}}};
+const std::vector<Shapes> kGroupedHeads{{{2, 4, 3, 2}, {2, 2, 5, 2}, {2, 2, 5, 3}},
+                                        {{4, 3, 2}, {2, 3, 2}, {1, 3, 2}},
+                                        {{6, 1, 2}, {3, 1, 2}, {2, 1, 1}},
+                                        {{0, 4, 3, 2}, {0, 2, 3, 2}, {2, 3, 2}}};
+
 void add_attention(Rows& rows) {
-  const std::vector<Shapes> inputs{{{2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}},
-                                   {{3, 2}, {3, 2}, {3, 2}},
-                                   {{2, 3, 4}, {5, 4}, {2, 1, 5, 2}},  // leading axes broadcast
-                                   {{2, 1, 3, 2}, {3, 4, 2}, {4, 2}},
-                                   {{1, 1}, {1, 1}, {1, 1}},
-                                   {{0, 2}, {3, 2}, {3, 2}},
-                                   {{0, 2, 2}, {0, 3, 2}, {0, 3, 2}},
-                                   {{2, 2}, {3, 2}, {3, 0}}};
-  using Options = Attention (*)(Tape & tape, In x);
-  const auto row = [&](const char* variant, Options options) {
-    rows.push_back({"attention", variant, inputs,
-                    [=](Tape& tape, In x) { return attention(x[0], x[1], x[2], options(tape, x)); },
-                    [=](Tape& tape, In x) { return composed::attention(x[0], x[1], x[2], options(tape, x)); }});
-  };
-  row("", [](Tape&, In) { return Attention{}; });
-  row("causal", [](Tape&, In) { return Attention{.mask = {.causal = true, .allowed = {}}}; });
-  row("allowed, scale, temperature", [](Tape& tape, In x) {
-    return Attention{.mask = {.causal = false, .allowed = visible(tape, x[0].size(-2), x[1].size(-2))},
-                     .scale = Real(0.7),
-                     .temperature = Real(0.5)};
-  });
+  rows.push_back(attention_row("", kAttention, [](Tape&, In) { return Attention{}; }));
+  rows.push_back(attention_row("causal", kAttention, [](Tape&, In) { return Attention{.mask = Mask::causal()}; }));
+  rows.push_back(attention_row("allowed, scale, temperature", kAttention, [](Tape& tape, In x) {
+    const Mask mask = Mask::allow(visible(tape, x[0].size(-2), x[1].size(-2)));
+    return Attention{.mask = mask, .scale = Real(0.7), .temperature = Real(0.5)};
+  }));
+  rows.push_back(attention_row("window", kAttention, [](Tape&, In) { return Attention{.mask = Mask::window(2)}; }));
+  rows.push_back(attention_row("causal, window, padding", kAttention, [](Tape& tape, In x) {
+    const Index batches = x[0].rank() > 2 ? std::max(x[0].size(0), x[2].rank() == 4 ? x[2].size(0) : 0) : 1;
+    Index* lengths = tape.scratch<Index>(batches);
+    for (Index b = 0; b < batches; ++b) lengths[b] = check_length(b, x[1].size(-2));
+    const Mask padding = Mask::padding({lengths, static_cast<std::size_t>(batches)});
+    return Attention{.mask = Mask::causal() & Mask::window(3) & padding};
+  }));
+  rows.push_back(attention_row("softcap", kAttention, [](Tape&, In) { return Attention{.softcap = Real(0.8)}; }));
+  rows.push_back(attention_row("slopes", kAttention, [](Tape& tape, In x) {
+    Index heads = x[0].rank() > 2 ? x[0].size(-3) : 1;
+    if (x[1].rank() > 2) heads = std::max(heads, x[1].size(-3));
+    return Attention{.mask = Mask::causal(), .slopes = slopes(tape, heads)};
+  }));
+  rows.push_back(attention_row("grouped heads", kGroupedHeads, [](Tape&, In) { return Attention{}; }));
+  rows.push_back(attention_row("dropout", kAttention, [](Tape& tape, In) {
+    tape.training = true;
+    return Attention{.dropout = Real(0.25)};
+  }));
+  rows.push_back(attention_row("bias", kAttentionWithBias, [](Tape&, In x) { return Attention{.bias = x[3]}; }));
+  rows.push_back(
+      attention_row("additive", kAttentionWithVector, [](Tape&, In x) { return Attention{.vector = x[3]}; }));
+  rows.push_back(attention_row("additive, causal, softcap", kAttentionWithVector, [](Tape&, In x) {
+    return Attention{.mask = Mask::causal(), .softcap = Real(1.5), .vector = x[3]};
+  }));
+}
+
+void add_positions(Rows& rows) {
+  const std::vector<Shapes> inputs{{{2, 3, 6}}, {{2, 2, 3, 4}}, {{3, 5}}, {{1, 1, 4}}, {{0, 3, 4}}, {{3, 0}}};
+  rows.push_back({"rope", "", inputs, [](Tape& tape, In x) {
+                    const Index pairs = std::min<Index>(x[0].size(-1) / 2, 2);  // of [2, 3, 6]: not all channels
+                    std::vector<Real> rotation;
+                    for (Index t = 0; t < x[0].size(-2); ++t)
+                      for (Index i = 0; i < pairs; ++i) {
+                        rotation.push_back(static_cast<Real>(std::cos(check_angle(t, i))));
+                        rotation.push_back(static_cast<Real>(std::sin(check_angle(t, i))));
+                      }
+                    return rope(x[0], tape.input({x[0].size(-2), pairs, 2}, rotation));
+                  }});
 }
 
 }  // namespace
@@ -246,6 +310,7 @@ const std::vector<OpCheck>& op_checks() {
     add_norms(r);
     add_losses(r);
     add_attention(r);
+    add_positions(r);
     return r;
   }();
   return rows;

@@ -32,6 +32,11 @@ GradcheckResult gradcheck(const OpCheck& check, const Gradcheck& options = {});
 constexpr bool check_flag(Index i) { return i % 3 != 1; }
 constexpr std::int32_t check_id(Index i, Index count) { return static_cast<std::int32_t>((i * 5 + 1) % count); }
 constexpr std::int32_t check_target(Index i, Index count) { return i % 4 == 1 ? -1 : check_id(i, count); }
+constexpr Index check_length(Index batch, Index sources) { return sources - batch % 2 * (sources / 2); }
+constexpr double check_slope(Index head) { return 0.5 / static_cast<double>(head + 1); }
+constexpr double check_angle(Index position, Index pair) {
+  return 0.7 * static_cast<double>(position) - 0.3 * static_cast<double>(pair);
+}
 constexpr bool check_visible(Index query, Index source) { return source == 0 || (query + source) % 3 != 1; }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

@@ -90,6 +90,11 @@ Tensor layer_norm(Tensor x, Tensor gain, Tensor bias, Real eps = Real(1e-5));
 /// x / sqrt(mean(x^2) + eps) * gain (Zhang and Sennrich 2019, eq. 4).
 Tensor rms_norm(Tensor x, Tensor gain, Real eps = Real(1e-5));
 
+// --- positions
+/// Turns the channels (2i, 2i + 1) of position t by an angle given as (cos, sin): rotation [T, pairs, 2], constant;
+/// channels beyond the pairs stay. x [..., T, D] -> the same.                          autograd/ops/rope.cpp
+Tensor rope(Tensor x, Tensor rotation);
+
 // --- tokens
 /// Rows of table [V, C] chosen by ids [...]: -> [..., C]. Throws for an id outside 0 .. V - 1.  ops/embedding.cpp
 Tensor embedding(Ids ids, Tensor table);

@@ -125,6 +125,11 @@ Tensor Tape::param(const Parameter& p) {
   return last();
 }
 
+Tensor Tape::external(const Shape& shape, const Strides& strides, Real* values) {
+  push("external", shape, strides).value = values;
+  return last();
+}
+
 void Tape::check_count(const char* op, const Shape& shape, std::size_t count) const {
   if (static_cast<Index>(count) != shape.numel())
     fail(*this, op, std::to_string(count) + " values for shape " + shape.str(), "give one value per element");
@@ -156,9 +161,10 @@ Tensor Tape::view(const char* op, Tensor x, const Shape& shape, const Strides& s
   return last();
 }
 
-Tensor Tape::saved(const char* name, const Shape& shape) {
+Tensor Tape::saved(const char* name, const Shape& shape, bool with_gradient) {
   Tensor t = result("saved", shape, {});
   nodes_.back().name = name;
+  nodes_.back().requires_grad = nodes_.back().keep_grad = with_gradient;
   return t;
 }
 

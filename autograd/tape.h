@@ -67,6 +67,8 @@ class Tape {
   }
   /// The value of a parameter of this tape's set, shared, not copied; its gradient adds to the set's block.
   Tensor param(const Parameter& p);
+  /// A constant in memory of the caller's, which stays until the pass ends.
+  Tensor external(const Shape& shape, const Strides& strides, Real* values);
   Ids ids(const Shape& shape, std::span<const std::int32_t> values) { return constants("ids", shape, values); }
   Bools bools(const Shape& shape, std::span<const bool> values) { return constants("bools", shape, values); }
 
@@ -77,8 +79,9 @@ class Tape {
   Tensor result(const char* op, const Shape& shape, const Strides& strides, std::initializer_list<Tensor> inputs);
   /// A node that shares x's memory: `offset` elements on, with its own shape and strides.
   Tensor view(const char* op, Tensor x, const Shape& shape, const Strides& strides, Index offset);
-  /// A node without gradient that an op keeps for its backward call or for inspection, found again by its name.
-  Tensor saved(const char* name, const Shape& shape);
+  /// A node that an op keeps for its backward call or for inspection, found again by its name; with a gradient when
+  /// the op's own backward call fills it.
+  Tensor saved(const char* name, const Shape& shape, bool with_gradient = false);
   /// Registers y's backward call: f(), run once dL/dy is complete. Nothing is recorded when y needs no gradient.
   template <class F>
   void on_backward(Tensor y, F f) {

@@ -50,7 +50,7 @@ int main() {
 
   std::puts("the third source masked: its weight is exactly zero at any temperature");
   const bool allowed[] = {true, true, false};
-  options.mask.allowed = tape.bools({3}, allowed);
+  options.mask = Mask::allow(tape.bools({3}, allowed));
   attention(q, k, v, options);
   print("weights", tape.find("attention.weights").back());
 }

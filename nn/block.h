@@ -13,19 +13,22 @@
 namespace tapehead::inline TAPEHEAD_REAL {
 
 struct Block {
-  LayerNorm norm1;
+  Norm norm1;
   MultiHeadAttention attn;
-  LayerNorm norm2;
+  std::optional<Norm> norm2;
   std::optional<MultiHeadAttention> cross;
-  std::optional<LayerNorm> norm3;
-  FeedForward mlp;
+  std::optional<Norm> norm3;
+  std::optional<FeedForward> mlp;  // none: attention alone
   NormOrder order = NormOrder::pre;
   Real dropout = 0;
 
-  /// `cross`: with attention to an encoder's output.
-  static Block make(Initialiser& init, const ModelConfig& config, bool cross);
-  /// x [B, T, C], memory [B, S, C] when the block has cross-attention -> [B, T, C]
-  Tensor operator()(Tensor x, const Mask& mask, Tensor memory = {}) const;
+  /// Layer `number` of a model; `cross`: with attention to an encoder's output; `first`: the layer whose attention
+  /// matrices it shares, or nullptr.
+  static Block make(Initialiser& init, const ModelConfig& config, Index number, bool cross, const Block* first);
+  /// x [B, T, C], memory [B, S, C] when the block has cross-attention -> [B, T, C]. `cross_past`: the encoder's keys
+  /// and values, filled at first use; then memory may be empty.
+  Tensor operator()(Tensor x, const AttentionContext& context, Tensor memory = {},
+                    KeyValues* cross_past = nullptr) const;
 
   template <class V>
   void visit(V& v) const {

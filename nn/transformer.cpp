@@ -6,23 +6,35 @@ namespace tapehead::inline TAPEHEAD_REAL {
 
 Stack Stack::make(Initialiser& init, const ModelConfig& config, bool cross) {
   Stack s;
-  s.positions = Positions::make(init, config.positions, config.context, config.width, config.init_std);
-  for (Index i = 0; i < config.layers; ++i) s.blocks.push_back(Block::make(init, config, cross));
-  if (config.norm_order == NormOrder::pre) s.norm = LayerNorm::make(init, config.width, config.bias);
+  s.positions = Positions::make(init, config);
+  s.blocks.reserve(static_cast<std::size_t>(config.layers));
+  for (Index i = 0; i < config.layers; ++i)
+    s.blocks.push_back(
+        Block::make(init, config, i, cross, i > 0 && config.shares("layers") ? s.blocks.data() : nullptr));
+  if (config.norm_order == NormOrder::pre) s.norm = Norm::make(init, config.norm, config.width, config.bias);
   s.dropout = static_cast<Real>(config.dropout);
   return s;
 }
 
-Tensor Stack::operator()(Tensor x, const Mask& mask, Tensor memory) const {
+Tensor Stack::operator()(Tensor x, const Mask& mask, Tensor memory, Past* past) const {
   Tape& tape = x.tape();
+  const Index first = past ? past->length : 0, length = x.size(-2);
   {
     Scope scope(tape, "positions");
-    x = tapehead::dropout(positions(x), dropout);
+    x = tapehead::dropout(positions(x, first), dropout);
   }
+  if (past) past->layers.resize(blocks.size());
+  Tensor rotation;
+  Index rotated_width = 0;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const Index width = blocks[i].attn.key_width;
+    if (width != rotated_width) rotation = positions.rotation(tape, first, length, width);
+    rotated_width = width;
     Scope scope(tape, "blocks", static_cast<Index>(i));
-    x = blocks[i](x, mask, memory);
+    x = blocks[i](x, {mask, rotation, past ? &past->layers[i].self : nullptr}, memory,
+                  past ? &past->layers[i].cross : nullptr);
   }
+  if (past) past->length += length;
   if (!norm) return x;
   Scope scope(tape, "norm");
   return (*norm)(x);
@@ -39,7 +51,7 @@ Transformer Transformer::make(Initialiser& init, const ModelConfig& config) {
   return t;
 }
 
-Tensor Transformer::operator()(Ids inputs, Ids source) const {
+Tensor Transformer::operator()(Ids inputs, Ids source, Past* past) const {
   Tape& tape = inputs.tape();
   if (source.defined() != encoder.has_value())
     fail(tape, "transformer", encoder ? "the source is missing" : "a source was given to a model without encoder",
@@ -49,14 +61,13 @@ Tensor Transformer::operator()(Ids inputs, Ids source) const {
     return tokens(ids);
   };
   Tensor memory;
-  if (encoder) {
+  if (encoder && (!past || past->length == 0)) {
     const Tensor embedded = embed(source);
     Scope scope(tape, "encoder");
     memory = (*encoder)(embedded, {});
   }
-  Mask mask;
-  mask.causal = causal;
-  const Tensor x = stack(embed(inputs), mask, memory);
+  const Mask mask = causal ? Mask::causal() : Mask();
+  const Tensor x = stack(embed(inputs), mask, memory, past);
   Scope scope(tape, "head");
   return head ? (*head)(x) : linear(x, tape.param(tokens.weight));
 }

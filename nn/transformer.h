@@ -8,15 +8,25 @@
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
+/// What a model keeps of one sequence so that each new token costs one position's work.
+struct Past {
+  struct Layer {
+    KeyValues self, cross;
+  };
+  std::vector<Layer> layers;
+  Index length = 0;  // tokens so far
+};
+
 /// Positions, blocks and, with pre-norm, a last norm: the residual path of one sequence.
 struct Stack {
   Positions positions;
   std::vector<Block> blocks;
-  std::optional<LayerNorm> norm;
+  std::optional<Norm> norm;
   Real dropout = 0;
 
   static Stack make(Initialiser& init, const ModelConfig& config, bool cross);
-  Tensor operator()(Tensor x, const Mask& mask, Tensor memory = {}) const;  // [B, T, C] -> [B, T, C]
+  /// x [B, T, C] -> the same; with `past` they are the tokens after those that it knows.
+  Tensor operator()(Tensor x, const Mask& mask, Tensor memory = {}, Past* past = nullptr) const;
   template <class V>
   void visit(V& v) const {
     v("positions", positions);
@@ -34,8 +44,9 @@ struct Transformer {
 
   static Transformer make(Initialiser& init, const ModelConfig& config);
   /// inputs [B, T] (and source [B, S] for an encoder-decoder) -> logits [B, T, V].
-  /// Throws ShapeError when a source is given to a model without encoder, or missing.
-  Tensor operator()(Ids inputs, Ids source = {}) const;
+  /// With `past` (one sequence, a decoder) inputs are the tokens after those that it knows, and the source is encoded
+  /// with the first of them alone. Throws ShapeError when a source is given to a model without encoder, or missing.
+  Tensor operator()(Ids inputs, Ids source = {}, Past* past = nullptr) const;
   template <class V>
   void visit(V& v) const {
     v("tokens", tokens);

@@ -13,7 +13,7 @@ namespace {
 
 using Make = Tensor (*)(Case&, Initialiser&);
 
-const Mask kCausal = {.causal = true, .allowed = {}};
+const Mask kCausal = Mask::causal();
 
 template <Index source_width>
 MultiHeadAttention attention_of(Case& c, Initialiser& init) {
@@ -22,30 +22,39 @@ MultiHeadAttention attention_of(Case& c, Initialiser& init) {
 
 template <PositionKind kind>
 Tensor positioned(Case& c, Initialiser& init) {
-  return c.load(Positions::make(init, kind, 6, 12, 1))(c["x"]);
+  ModelConfig config;
+  config.positions = kind;
+  config.context = 6;
+  config.width = 12;
+  return c.load(Positions::make(init, config))(c["x"]);
 }
 
-template <NormOrder order>
+template <NormOrder order, ActivationKind activation = ActivationKind::gelu>
 Tensor block_of(Case& c, Initialiser& init) {
   ModelConfig config;
   config.width = 12;
   config.heads = 3;
   config.feed_forward = 20;
   config.norm_order = order;
+  config.activation = activation;
   const Tensor memory = c["memory"];
-  return c.load(Block::make(init, config, memory.defined()))(c["x"], kCausal, memory);
+  return c.load(Block::make(init, config, 0, memory.defined(), nullptr))(c["x"], kCausal, memory);
 }
 
 Tensor feed_forward_of(Case& c, Initialiser& init) {
-  const FeedForward module{Linear::make(init, 12, 20, true, 1), Linear::make(init, 20, 12, true, 1),
-                           ActivationKind::gelu};
-  return c.load(module)(c["x"]);
+  return c.load(FeedForward::make(init, {.width = 12, .inner = 20}))(c["x"]);
+}
+
+Tensor gated_feed_forward_of(Case& c, Initialiser& init) {
+  const FeedForward::Options options{.width = 12, .inner = 20, .activation = ActivationKind::swiglu};
+  return c.load(FeedForward::make(init, options))(c["x"]);
 }
 
 const std::map<std::string, Make> kModules = {
     {"linear", [](Case& c, Initialiser& init) { return c.load(Linear::make(init, 12, 5, true, 1))(c["x"]); }},
     {"embedding", [](Case& c, Initialiser& init) { return c.load(Embedding::make(init, 7, 4, 1))(c.ids("x")); }},
-    {"layer_norm", [](Case& c, Initialiser& init) { return c.load(LayerNorm::make(init, 12, true))(c["x"]); }},
+    {"layer_norm",
+     [](Case& c, Initialiser& init) { return c.load(Norm::make(init, NormKind::layer, 12, true))(c["x"]); }},
     {"feed_forward", feed_forward_of},
     {"positions, learned", positioned<PositionKind::learned>},
     {"positions, sinusoidal", positioned<PositionKind::sinusoidal>},
@@ -54,6 +63,9 @@ const std::map<std::string, Make> kModules = {
     {"attention, cross", [](Case& c, Initialiser& init) { return attention_of<20>(c, init)(c["x"], c["source"]); }},
     {"block, pre-norm", block_of<NormOrder::pre>},
     {"block, post-norm", block_of<NormOrder::post>},
+    {"block, post-norm, relu", block_of<NormOrder::post, ActivationKind::relu>},
+    {"rms_norm", [](Case& c, Initialiser& init) { return c.load(Norm::make(init, NormKind::rms, 12, true))(c["x"]); }},
+    {"feed_forward, swiglu", gated_feed_forward_of},
     {"block with cross-attention, pre-norm", block_of<NormOrder::pre>},
     {"block with cross-attention, post-norm", block_of<NormOrder::post>},
 };

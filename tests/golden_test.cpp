@@ -63,7 +63,8 @@ Tensor cross_entropy_of(Case& c) {
 
 template <auto f, bool causal, bool masked>
 Tensor attended(Case& c) {
-  return f(c["q"], c["k"], c["v"], {.mask = {causal, masked ? c.bools("allowed") : Bools()}, .scale = {}});
+  return f(c["q"], c["k"], c["v"],
+           {.mask = (causal ? Mask::causal() : Mask()) & (masked ? Mask::allow(c.bools("allowed")) : Mask())});
 }
 
 template <auto f>
@@ -72,8 +73,13 @@ Tensor attended_sharply(Case& c) {
 }
 
 template <auto f>
+Tensor attended_with_bias(Case& c) {
+  return f(c["q"], c["k"], c["v"], {.bias = c["bias"]});
+}
+
+template <auto f>
 Tensor weights_of(Case& c) {
-  f(c["q"], c["k"], c["k"], {.mask = {.causal = true, .allowed = {}}, .scale = {}, .keep_weights = true});
+  f(c["q"], c["k"], c["k"], {.mask = Mask::causal(), .scale = {}, .keep_weights = true});
   return c["q"].tape().find("attention.weights").at(0);
 }
 
@@ -154,6 +160,8 @@ const Row kRows[] = {
     {"attention, masked", attended<attention, false, true>, attended<composed::attention, false, true>},
     {"attention, causal and masked", attended<attention, true, true>, attended<composed::attention, true, true>},
     {"attention, scale 0.25, temperature 0.5", attended_sharply<attention>, attended_sharply<composed::attention>},
+    {"attention, grouped heads", attended<attention, false, false>, attended<composed::attention, false, false>},
+    {"attention, bias", attended_with_bias<attention>, attended_with_bias<composed::attention>},
     {"attention weights, causal", weights_of<attention>},
 };
 

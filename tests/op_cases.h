@@ -304,10 +304,51 @@ inline void add_norm_and_loss_cases(std::vector<OpCase>& rows) {
                             {{{{2, 3}, {3}}}, {{{2, 3}, {3, 2}}}, {{{1}, {}}}}}});
 }
 
+inline double root_scaled(const Arrays& x, const Position& at) {
+  return dot(x, at) / std::sqrt(static_cast<double>(x[0].shape[-1]));
+}
+inline double root_scaled_at(const Arrays& x, const Position& at, Index) { return root_scaled(x, at); }
+inline double added(const Arrays& x, const Position& at) {  // vector . tanh(q + k)
+  const Array& vector = x[3];
+  return over_width(x[0], x[1], at, [&](double q, double k, Index d) {
+    Position of_vector = at;
+    of_vector[at.size() - 2] = 0;
+    of_vector.back() = d;
+    return vector[element(vector.shape, of_vector)] * std::tanh(q + k);
+  });
+}
+
+/// visible(query's position t + S - T, source, batch); score(x, [..., t, s], query's position)
+template <class Score, class Visible>
+Reference attended(Score score, Visible visible) {
+  return [=](const Arrays& x) {
+    const Index ahead = x[1].shape[-2] - x[0].shape[-2];
+    const auto stands = [ahead](const Position& at) { return at[at.size() - 2] + ahead; };
+    return reference::attention(
+        x, [=](const Arrays& in, const Position& at) { return score(in, at, stands(at)); },
+        [=](const Position& at) { return visible(stands(at), at.back(), at.size() > 2 ? at[0] : 0); },
+        [](const Position&) { return 1.0; });
+  };
+}
+
+/// Attention whose weights are dropped by the words of the generator, numbered as the weights [..., T, S] are.
+inline Array attended_with_dropout(const Arrays& x, double p) {
+  const rng::Stream stream(1, rng::Purpose::dropout);
+  const auto leading = [](const Array& a) { return a.shape.first(a.shape.rank() - 2); };
+  const Shape batch = broadcast_by_hand(broadcast_by_hand(leading(x[0]), leading(x[1])), leading(x[2]));
+  const Shape weights = batch.inserted(-1, x[0].shape[-2]).inserted(-1, x[1].shape[-2]);
+  return reference::attention(
+      x, root_scaled, [](const Position&) { return true; },
+      [&](const Position& at) {
+        return stream.bits(static_cast<std::uint64_t>(element(weights, at))) < p * 0x1p32 ? 0 : 1 / (1 - p);
+      });
+}
+
 inline void add_attention_cases(std::vector<OpCase>& rows) {
   const auto everything = [](Index, Index, Index) { return true; };
-  const auto causal = [](Index t, Index s, Index ahead) { return s <= t + ahead; };
+  const auto causal = [](Index at, Index s, Index) { return s <= at; };
   const auto allowed = [](Index t, Index s, Index) { return check_visible(t, s); };
+  const std::vector<Wrong> longer{{{{3, 2}, {2, 2}, {2, 2}}, {"3", "2"}}};
   rows.insert(rows.end(), {{"attention",
                             "",
                             attention_by(0, everything),
@@ -316,8 +357,71 @@ inline void add_attention_cases(std::vector<OpCase>& rows) {
                              {{{2, 3, 4}, {3, 5, 4}, {3, 5, 4}}, {"[2, 3, 4]", "[3, 5, 4]"}},
                              {{{4}, {5, 4}, {5, 4}}, {"[4]"}},
                              {{{1, 2}, {0, 2}, {0, 2}}, {"query 0"}}}},
-                           {"attention", "causal", attention_by(0, causal), {{{{3, 2}, {2, 2}, {2, 2}}, {"3", "2"}}}},
+                           {"attention", "causal", attended(root_scaled_at, causal), longer},
                            {"attention", "allowed, scale, temperature", attention_by(0.7 / 0.5, allowed)}});
+  const auto capped = [](double score, double cap) { return cap * std::tanh(score / cap); };
+  const auto window = [](Index at, Index s, Index) { return std::abs(at - s) < 2; };
+  const auto sloped = [](const Arrays& x, const Position& at, Index stands) {
+    const double slope = check_slope(at.size() > 2 ? at[at.size() - 3] : 0);
+    return root_scaled(x, at) - slope * static_cast<double>(std::abs(stands - at.back()));
+  };
+  const auto biased = [](const Arrays& x, const Position& at, Index) {
+    return root_scaled(x, at) + x[3][element(x[3].shape, at)];
+  };
+  const auto padded = [](Index sources) {
+    return [=](Index at, Index s, Index batch) { return s <= at && at - s < 3 && s < check_length(batch, sources); };
+  };
+  rows.insert(
+      rows.end(),
+      {{"attention", "window", attended(root_scaled_at, window), longer},
+       {"attention", "causal, window, padding",
+        [=](const Arrays& x) { return attended(root_scaled_at, padded(x[1].shape[-2]))(x); }, longer},
+       {"attention", "softcap",
+        attended([=](const Arrays& x, const Position& at, Index) { return capped(root_scaled(x, at), 0.8); },
+                 everything)},
+       {"attention", "slopes", attended(sloped, causal)},
+       {"attention",
+        "grouped heads",
+        attended(root_scaled_at, everything),
+        {{{{4, 3, 2}, {3, 3, 2}, {3, 3, 2}}, {"[4, 3, 2]", "[3, 3, 2]"}}}},
+       {"attention", "dropout", [](const Arrays& x) { return attended_with_dropout(x, 0.25); }},
+       {"attention",
+        "bias",
+        attended(biased, everything),
+        {{{{3, 2}, {4, 2}, {4, 2}, {4, 3}}, {"[4, 3]", "[3, 4]"}},
+         {{{3, 2}, {4, 2}, {4, 2}, {2, 3, 4}}, {"[2, 3, 4]", "[3, 4]"}}}},
+       {"attention",
+        "additive",
+        attended([](const Arrays& x, const Position& at, Index) { return added(x, at); }, everything),
+        {{{{3, 2}, {4, 2}, {4, 2}, {1, 3}}, {"[1, 3]", "[1, 2]"}},
+         {{{3, 2}, {4, 2}, {4, 2}, {2}}, {"[2]", "width 2"}},
+         {{{3, 2}, {4, 2}, {4, 2}, {3, 2}}, {"[3, 2]"}}}},
+       {"attention", "additive, causal, softcap",
+        attended([=](const Arrays& x, const Position& at, Index) { return capped(added(x, at), 1.5); }, causal)}});
+}
+
+inline void add_position_cases(std::vector<OpCase>& rows) {
+  const auto rotated = [](const Arrays& x) {
+    const Index width = x[0].shape[-1], pairs = std::min<Index>(width / 2, 2);
+    return generate(x[0].shape, [&](Position at) {
+      const Index c = at.back(), pair = c / 2;
+      if (pair >= pairs) return x[0][element(x[0].shape, at)];
+      const double angle = check_angle(at[at.size() - 2], pair);
+      at.back() = 2 * pair;
+      const double a = x[0][element(x[0].shape, at)];
+      at.back() = 2 * pair + 1;
+      const double b = x[0][element(x[0].shape, at)];
+      return c % 2 ? a * std::sin(angle) + b * std::cos(angle) : a * std::cos(angle) - b * std::sin(angle);
+    });
+  };
+  const GradcheckFunction by_second = [](Tape&, std::span<const Tensor> x) { return rope(x[0], x[1]); };
+  rows.insert(rows.end(), {{"rope",
+                            "",
+                            rotated,
+                            {{{{3, 4}, {1, 1, 2}}, {}, by_second},
+                             {{{1, 1}, {1, 1, 2}}, {}, by_second},
+                             {{{1, 2}, {1, 2}}, {}, by_second},
+                             {{{4}, {1, 1, 2}}, {"[4]"}, by_second}}}});
 }
 
 inline std::vector<OpCase> op_cases() {
@@ -328,6 +432,7 @@ inline std::vector<OpCase> op_cases() {
   add_product_cases(rows);
   add_norm_and_loss_cases(rows);
   add_attention_cases(rows);
+  add_position_cases(rows);
   return rows;
 }
 

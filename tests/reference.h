@@ -213,35 +213,63 @@ inline Array joined(const Arrays& x, int axis) {
   });
 }
 
-/// softmax(q k^T * factor) v, source by source. `visible(position of the score)`: whether the query sees the source.
-template <class Visible>
-Array attention(const Arrays& x, double factor, Visible visible) {
+/// Sum over the width of q and k of f(q_d, k_d, d), for the query and source of the score at `at` [..., t, s].
+template <class F>
+double over_width(const Array& q, const Array& k, const Position& at, F f) {
+  Position of_q = at, of_k = at;
+  of_k[at.size() - 2] = at.back();
+  double sum = 0;
+  for (Index d = 0; d < q.shape[-1]; ++d) {
+    of_q.back() = of_k.back() = d;
+    sum += f(q[element(q.shape, of_q)], k[element(k.shape, of_k)], d);
+  }
+  return sum;
+}
+
+inline double dot(const Arrays& x, const Position& at) {
+  return over_width(x[0], x[1], at, [](double q, double k, Index) { return q * k; });
+}
+
+/// Each head of x [..., H', S, D] for `heads` / H' neighbours.
+inline Array repeat_heads(const Array& x, Index heads) {
+  if (x.shape.rank() < 3 || x.shape[-3] <= 1 || x.shape[-3] >= heads) return x;
+  const Index group = heads / x.shape[-3];
+  return generate(x.shape.with(-3, heads), [&](Position at) {
+    at[at.size() - 3] /= group;
+    return x[element(x.shape, at)];
+  });
+}
+
+/// softmax(score) v, source by source. score(x, [..., t, s]); visible([..., t, s]): whether the query sees the source;
+/// kept([..., t, s]): what dropout makes of the weight.
+template <class Score, class Visible, class Kept>
+Array attention(Arrays x, Score score, Visible visible, Kept kept) {
+  if (x[0].shape.rank() > 2)
+    for (Array& of_sources : {std::ref(x[1]), std::ref(x[2])}) of_sources = repeat_heads(of_sources, x[0].shape[-3]);
   const Array &q = x[0], &k = x[1], &v = x[2];
-  const Index S = k.shape[-2], D = q.shape[-1];
   const auto leading = [](const Array& a) { return a.shape.first(a.shape.rank() - 2); };
   const Shape batch = broadcast_by_hand(broadcast_by_hand(leading(q), leading(k)), leading(v));
   const Shape shape = batch.inserted(-1, q.shape[-2]).inserted(-1, v.shape[-1]);  // [..., T, Dv]
-  return generate(shape, [&](Position at) {
-    const Index c = at.back();
+  return generate(shape, [&](const Position& at) {
     double total = 0, mixture = 0;
-    for (Index s = 0; s < S; ++s) {
-      double score = 0;
-      for (Index d = 0; d < D; ++d) {
-        Position of_q = at, of_k = at;
-        of_q.back() = of_k.back() = d;
-        of_k[at.size() - 2] = s;
-        score += q[element(q.shape, of_q)] * k[element(k.shape, of_k)];
-      }
+    for (Index s = 0; s < k.shape[-2]; ++s) {
       Position of_score = at, of_v = at;
       of_score.back() = of_v[at.size() - 2] = s;
       if (!visible(of_score)) continue;
-      of_v.back() = c;
-      const double weight = std::exp(score * factor);
+      const double weight = std::exp(score(x, of_score));
       total += weight;
-      mixture += weight * v[element(v.shape, of_v)];
+      mixture += kept(of_score) * weight * v[element(v.shape, of_v)];
     }
     return mixture / total;
   });
+}
+
+/// softmax(q k^T * factor) v
+template <class Visible>
+Array attention(const Arrays& x, double factor, Visible visible) {
+  return attention(
+      x, [factor](const Arrays& in, const Position& at) { return factor * dot(in, at); }, visible,
+      [](const Position&) { return 1.0; });
 }
 
 }  // namespace tapehead::reference

@@ -1,9 +1,7 @@
-# Runs the lesson PROGRAM and compares what it prints with the file EXPECTED, where there is one.
+# Runs the lesson PROGRAM and compares what it prints with the file EXPECTED.
 # cmake -DPROGRAM=... -DEXPECTED=... -P run_example.cmake
 execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE printed COMMAND_ERROR_IS_FATAL ANY)
-if(EXISTS ${EXPECTED})
-  file(READ ${EXPECTED} expected)
-  if(NOT printed STREQUAL expected)
-    message(FATAL_ERROR "expected:\n${expected}\nprinted:\n${printed}")
-  endif()
+file(READ ${EXPECTED} expected)
+if(NOT printed STREQUAL expected)
+  message(FATAL_ERROR "expected:\n${expected}\nprinted:\n${printed}")
 endif()

@@ -145,7 +145,7 @@ void compare_with_engine(const Explanation& e) {
       largest = std::max(largest, std::abs(e.queries[t].scores[s]));
     }
   Attention options;
-  options.mask.allowed = tape.bools({T, S}, {flags.get(), static_cast<std::size_t>(T * S)});
+  options.mask = Mask::allow(tape.bools({T, S}, {flags.get(), static_cast<std::size_t>(T * S)}));
   options.temperature = e.temperature;
   options.keep_weights = true;
   const std::vector<Real> output = attention(input(tape, e.q), input(tape, e.k), input(tape, e.v), options).values();

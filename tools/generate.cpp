@@ -1,20 +1,25 @@
-// tapehead generate: a model continues a prompt, the most likely token at a time.
+// tapehead generate: a model continues a prompt, a token at a time.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "autograd/error.h"
 #include "nn/generate.h"
 #include "tools/command.h"
+#include "tools/inspect/heatmap.h"
 #include "tools/session.h"
+#include "train/measures.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
 namespace {
 
 struct GenerateFlags {
-  std::string model, prompt;
+  std::string model, prompt, stop;
+  Sampling sampling;
+  std::optional<std::int64_t> seed;
+  bool show_attention = false;
   std::optional<std::int64_t> tokens;  // as far as the task gives answers unless given
   std::int64_t threads = 1;
 };
@@ -27,6 +32,23 @@ std::int64_t answers_from(const Task& task, std::size_t done) {
   task.draw(random, example);
   const auto begin = example.link.begin() + static_cast<std::ptrdiff_t>(std::min(done, example.link.size()));
   return std::find(begin, example.link.end(), -1) - begin;
+}
+
+// Every head while the model reads what it was given and what it said.
+std::string drawn(const Session& session, const std::vector<std::int32_t>& source, std::vector<std::int32_t> ids,
+                  const std::string& remake) {
+  const auto context = static_cast<std::size_t>(session.model->config.context);
+  if (ids.size() > context) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(context));
+  Batch batch;
+  batch.sequences = 1;
+  batch.source_length = static_cast<std::int64_t>(source.size());
+  batch.target_length = static_cast<std::int64_t>(ids.size());
+  batch.source = source;
+  batch.inputs = ids;
+  batch.targets.assign(ids.size(), Batch::kIgnore);
+  batch.links.assign(ids.size(), -1);
+  const Figure figure{detect_terminal(STDOUT_FILENO), remake, session.describe()};
+  return draw_overview(attention_maps(*session.model, batch, 0, session.vocabulary().tokens()), figure);
 }
 
 void run_generate(const GenerateFlags& flags, Command& command) {
@@ -46,11 +68,24 @@ void run_generate(const GenerateFlags& flags, Command& command) {
   (session.layout() == Layout::split ? source : ids) = prompt.source;
   ids.push_back(task.separator());
   ids.insert(ids.end(), prompt.target.begin(), prompt.target.end());
-  command.start();
+  Sampling sampling = flags.sampling;
+  if (flags.seed) sampling.seed = static_cast<std::uint64_t>(*flags.seed);
+  if (!flags.stop.empty()) sampling.stop = session.vocabulary().id(flags.stop);
   set_threads(flags.threads);
-  const std::vector<std::int32_t> said = generate_greedy(*session.model, ids, source, count);
-  command.say(fmt::format("{}\n", session.vocabulary().decode(said)));
-  command.answer({{"prompt", flags.prompt}, {"text", session.vocabulary().decode(said)}});
+  const Generated said = generate(*session.model, ids, source, count, sampling);
+  command.start();
+  const std::string text = session.vocabulary().decode(said.tokens);
+  command.say(text + "\n");
+  if (said.forgotten > 0)
+    command.say(fmt::format("the context holds {}: at the end the first {} were out of sight\n",
+                            counted(session.model->config.context, "token"), said.forgotten));
+  if (flags.show_attention) {
+    ids.insert(ids.end(), said.tokens.begin(), said.tokens.end() - 1);  // the last one was never read
+    command.say("\n" + drawn(session, source, ids,
+                             fmt::format("{} generate {} --prompt {} --show-attention", command.program,
+                                         shell_word(flags.model), shell_word(flags.prompt))));
+  }
+  command.answer({{"prompt", flags.prompt}, {"text", text}, {"forgotten", said.forgotten}});
 }
 
 }  // namespace
@@ -60,6 +95,12 @@ void add_generate(Options& options, Command& command) {
   options.add("model", flags->model, "a run folder or a checkpoint").required().type("RUN|CKPT");
   options.add("--prompt", flags->prompt, "tokens: 'source', or 'source | target so far'").required();
   options.add("--tokens", flags->tokens, "how many; as many as the task answers if not given").range(1, 100'000);
+  options.add("--temperature", flags->sampling.temperature, "0: the most likely token; above: drawn");
+  options.add("--top-k", flags->sampling.top_k, "only among the k most likely; 0: all").range(0, 1 << 30);
+  options.add("--top-p", flags->sampling.top_p, "only among the fewest that hold this share");
+  options.add("--stop", flags->stop, "end after this token").type("TOKEN");
+  options.flag("--show-attention", flags->show_attention, "draw every head over prompt and answer");
+  add_seed(options, flags->seed, "of what is drawn; 1 unless given");
   add_threads(options, flags->threads);
   options.run([flags, &command] { run_generate(*flags, command); });
 }

@@ -36,6 +36,9 @@ Option Options::add(const char* name, std::int64_t& value, const char* help) {
 Option Options::add(const char* name, std::optional<std::int64_t>& value, const char* help) {
   return single(app_.add_option(name, value, help));
 }
+Option Options::add(const char* name, double& value, const char* help) {
+  return single(app_.add_option(name, value, help)->capture_default_str());
+}
 void Options::flag(const char* name, bool& value, const char* help) { app_.add_flag(name, value, help); }
 void Options::run(std::function<void()> work) { app_.callback(std::move(work)); }
 

@@ -45,6 +45,7 @@ class Options {
   Option add(const char* name, std::vector<std::string>& values, const char* help);  // once for each value
   Option add(const char* name, std::int64_t& value, const char* help);
   Option add(const char* name, std::optional<std::int64_t>& value, const char* help);
+  Option add(const char* name, double& value, const char* help);
   void flag(const char* name, bool& value, const char* help);
   /// The work, done once everything is parsed and checked.
   void run(std::function<void()> work);

@@ -163,7 +163,7 @@ TrainObserver watch(ProgressDisplay& display, std::uint64_t steps) {
 
 // Refuses what cannot fit, from sizes alone: the system would let it be allocated and then end some process.
 void require_memory(const ModelConfig& m, std::int64_t batch) {
-  const auto C = static_cast<double>(m.width), F = static_cast<double>(m.feed_forward_width());
+  const auto C = static_cast<double>(m.width), F = static_cast<double>(std::max<std::int64_t>(m.layer(0).feed_forward, 0));
   const auto V = static_cast<double>(m.vocabulary), T = static_cast<double>(m.context);
   const double blocks = static_cast<double>(m.layers) * (m.kind == ModelKind::encoder_decoder ? 2.5 : 1);
   const double parameters = V * C * (m.tie_embeddings ? 1 : 2) + T * C + blocks * (4 * C * C + 2 * C * F);

@@ -42,11 +42,14 @@ void Config::set(const std::string& assignment) {
   if (equals == std::string::npos)
     throw ConfigError(error_line("config", "expected key=value, not " + in_quotes(assignment)));
   const std::string name = assignment.substr(0, equals), value = assignment.substr(equals + 1);
-  const std::vector<ConfigKey> keys = config_keys(*this);
+  Config draft = *this;
+  if (const auto layer = layer_of_key(name)) add_layer(draft, *layer);
+  const std::vector<ConfigKey> keys = config_keys(draft);
   const ConfigKey* key = find_key(keys, name);
   if (!key) throw ConfigError(error_line("config", unknown_key(keys, name)));
   const std::string problem = key->assign_text(value);
   if (!problem.empty()) throw ConfigError(error_line("config", problem));
+  *this = std::move(draft);
 }
 
 namespace {
@@ -63,14 +66,64 @@ class Problems {
   std::string lines_;
 };
 
-void check_model(const ModelConfig& model, Problems& problems) {
+// One layer: `name` is "model." or "model.layer.2.".
+void check_layer(const ModelConfig& model, std::int64_t number, const std::string& name, Problems& problems) {
+  const LayerConfig layer = model.layer(number);
   const std::string width = "model.width " + std::to_string(model.width);
-  const std::string heads = "model.heads " + std::to_string(model.heads);
-  if (model.width < 1 || model.heads < 1) return;  // reported as out of range
-  if (model.heads > model.width)
+  const auto said = [&](const char* leaf, std::int64_t value) { return name + leaf + ' ' + std::to_string(value); };
+  const std::string heads = said("heads", layer.heads);
+  if (model.width < 1 || layer.heads < 1) return;  // reported as out of range
+  const bool follows = layer.key_width == model.width / layer.heads;
+  if (layer.key_width == 0)
     problems.add(heads + " is more than " + width, "a head needs at least one channel");
-  else if (model.width % model.heads != 0)
+  else if (follows && model.key_width == 0 && model.width % layer.heads != 0)
     problems.add(width + " is not divisible by " + heads, "heads share the width equally");
+  if (layer.kv_heads > 0 && layer.heads % layer.kv_heads != 0)
+    problems.add(heads + " is not divisible by " + said("kv_heads", layer.kv_heads),
+                 "each head of keys and values serves as many heads");
+  if (layer.scoring == ScoringKind::additive && model.positions == PositionKind::rope)
+    problems.add(name + "scoring is additive and model.positions is rope, which turns dot products",
+                 "choose other positions");
+  const bool rotates = static_cast<std::int64_t>(model.rope_fraction * static_cast<double>(layer.key_width)) >= 2;
+  if (model.positions == PositionKind::rope && !rotates && layer.key_width > 0)
+    problems.add("model.rope_fraction " + number_text(model.rope_fraction) + " of " +
+                     said("key_width", layer.key_width) + " leaves no pair of channels to turn",
+                 "raise one of them");
+}
+
+// Matrices that are one have one shape.
+void check_shares(const ModelConfig& model, std::int64_t number, Problems& problems) {
+  const LayerConfig l = model.layer(number);
+  const auto need = [&](const char* what, bool holds, const char* fact) {
+    if (model.shares(what) && !holds)
+      problems.add(std::string("model.share holds ") + what + ", but " + fact, "shared matrices have the same shape");
+  };
+  const bool all_heads = l.kv_heads == l.heads, square = l.heads * l.value_width == model.width;
+  need("q=k", all_heads || model.shares("heads"), "kv_heads is not heads");
+  need("k=aq", all_heads || model.shares("heads"), "kv_heads is not heads");
+  need("k=v", l.key_width == l.value_width, "key_width is not value_width");
+  need("v=o", all_heads && square, "heads x value_width is not the width, or kv_heads not heads");
+  need("o=qT", l.key_width == l.value_width, "key_width is not value_width");
+  need("k=aq", !model.shares("q=k"), "q=k is there as well");
+  need("o=qT", !model.shares("v=o"), "v=o is there as well");
+  const LayerConfig first = model.layer(0);
+  need("layers",
+       l.heads == first.heads && l.kv_heads == first.kv_heads && l.key_width == first.key_width &&
+           l.value_width == first.value_width && l.rank == first.rank && l.scoring == first.scoring,
+       "a layer's heads, widths, rank or scoring differ from the first one's");
+}
+
+void check_model(const ModelConfig& model, Problems& problems) {
+  check_layer(model, -1, "model.", problems);
+  check_shares(model, -1, problems);
+  for (const LayerOverride& o : model.overrides) {
+    const std::string name = "model.layer." + std::to_string(o.layer) + '.';
+    if (o.layer >= model.layers)
+      problems.add(name.substr(0, name.size() - 1) + " is set, but model.layers is " + std::to_string(model.layers),
+                   "layers count from 0");
+    if (o.heads || o.kv_heads || o.key_width || o.scoring) check_layer(model, o.layer, name, problems);
+    check_shares(model, o.layer, problems);
+  }
 }
 
 void check_task(const Config& config, Problems& problems) {

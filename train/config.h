@@ -22,6 +22,7 @@ struct TrainConfig {
   std::int64_t warmup = 20;  // steps
   double clip = 1;           // largest global gradient norm; 0: off
   double label_smoothing = 0;
+  std::vector<std::string> freeze;  // names of parameters, or beginnings of names up to a dot
   std::int64_t eval_every = 25;
   double target = 1;  // stop once exact match on held-out data reaches this; above 1: never
   bool operator==(const TrainConfig&) const = default;

@@ -6,9 +6,10 @@ namespace tapehead {
 namespace {
 
 std::string row(const ConfigKey& key) {
-  const bool number = !key.is_choice() && !std::holds_alternative<bool*>(key.target);
-  std::string text = "| `" + key.name + "` | " + key.text() + " | ";
-  text += number ? key.type().substr(2) + " in " + key.range.text() : key.type();
+  std::string value = key.text();
+  std::erase(value, '"');
+  std::string text = "| `" + key.name + "` | " + value + " | ";
+  text += key.is_number() ? key.type().substr(2) + " in " + key.range.text() : key.type();
   return text + " | " + key.unit + " | " + key.help + " |\n";
 }
 
@@ -22,6 +23,10 @@ std::string config_reference() {
       "Written from `train/config_keys.cpp`; a test compares it. `--set model.heads=2` on the command line, or a TOML\n"
       "file for `--config`: `task` and `seed` at its top, then the tables `[model]`, `[train]` and `[data]`. A run's\n"
       "`config.toml` is such a file. A bracket includes its end of a range, a parenthesis leaves it out.\n"
+      "A layer that differs from the others has a table `[model.layer.N]`, N from 0 (or `--set "
+      "model.layer.1.heads=2`),\n"
+      "with `heads kv_heads key_width value_width feed_forward activation scoring temperature softcap window rank`.\n"
+      "A list is written `[\"q=k\", \"heads\"]`, on the command line `q=k,heads`.\n"
       "A task has settings of its own, and its own defaults for some of the others: see below.\n\n";
   Config config;
   text += kHead;

@@ -29,6 +29,12 @@ Read read(const toml::node& node) {
   if (const auto* integer = node.as_integer()) return {integer->get(), std::to_string(integer->get())};
   if (const auto* real = node.as_floating_point()) return {real->get(), number_text(real->get())};
   if (const auto* text = node.as_string()) return {text->get(), in_quotes(text->get())};
+  if (const auto* array = node.as_array()) {
+    std::vector<std::string> words;
+    for (const toml::node& word : *array)
+      if (const auto* text = word.as_string()) words.push_back(text->get());
+    if (words.size() == array->size()) return {words, "an array"};
+  }
   return {std::string(), node.is_table() ? "a table" : node.is_array() ? "an array" : "a date or time"};
 }
 
@@ -101,6 +107,21 @@ class Reader {
     }
   }
 
+  // [model.layer.2]
+  void read_layers(const toml::table& layers) {
+    for (const auto& [key, node] : layers) {
+      const std::string name = "model.layer." + std::string(key.str());
+      const auto number = layer_of_key(name);
+      if (!number || !node.is_table()) {
+        add(node, name + " is no layer's table. Hint: write [model.layer.0]");
+        continue;
+      }
+      add_layer(config_, *number);
+      keys_ = config_keys(config_);
+      walk(*node.as_table(), name + '.');
+    }
+  }
+
   void walk(const toml::table& table, const std::string& prefix) {
     for (const auto& [key, node] : table) {
       const std::string leaf(key.str()), name = prefix + leaf;
@@ -112,6 +133,10 @@ class Reader {
           walk(*node.as_table(), leaf + ".");
         continue;
       }
+      if (name == "model.layer" && node.is_table()) {
+        read_layers(*node.as_table());
+        continue;
+      }
       // A quoted key may hold a dot: "model.heads" at the top is not heads of [model].
       const ConfigKey* found = leaf.find('.') == std::string::npos ? find_key(keys_, name) : nullptr;
       if (!found) {
@@ -119,7 +144,8 @@ class Reader {
         continue;
       }
       const Read written = read(node);
-      const bool scalar = node.is_boolean() || node.is_number() || node.is_string();
+      const bool scalar = node.is_boolean() || node.is_number() || node.is_string() ||
+                          std::holds_alternative<std::vector<std::string>>(written.value);
       const std::string problem = scalar ? found->assign(written.value, written.shown)
                                          : name + " is " + written.shown + ", expected " + found->type();
       if (!problem.empty()) add(node, problem);
@@ -156,11 +182,11 @@ std::string Config::to_toml() const {
   Config copy = *this;
   std::string text = "task = \"" + task + "\"\n", table;
   for (const ConfigKey& key : config_keys(copy)) {
-    const std::size_t dot = key.name.find('.');
+    if (!key.is_set()) continue;
+    const std::size_t dot = key.name.rfind('.');
     const std::string prefix = dot == std::string::npos ? "" : key.name.substr(0, dot);
     if (prefix != table) text += "\n[" + (table = prefix) + "]\n";
-    const std::string value = key.is_choice() ? '"' + key.text() + '"' : key.text();
-    text += key.name.substr(dot + 1) + " = " + value + "\n";  // npos + 1 is 0
+    text += key.name.substr(dot + 1) + " = " + key.text() + "\n";  // npos + 1 is 0
   }
   return text;
 }

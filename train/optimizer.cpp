@@ -1,11 +1,20 @@
 #include "train/optimizer.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "autograd/error.h"
 #include "autograd/kernels/parallel.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
+
+namespace {
+// "blocks.0" begins "blocks.0.attn.q.weight".
+bool is_or_begins(const std::string& name, const std::string& whole) {
+  return whole.starts_with(name) && (whole.size() == name.size() || whole[name.size()] == '.');
+}
+}  // namespace
 
 AdamW::AdamW(const std::vector<NamedParameter>& parameters, Index size, const TrainConfig& config)
     : m_(static_cast<std::size_t>(size)),
@@ -14,8 +23,20 @@ AdamW::AdamW(const std::vector<NamedParameter>& parameters, Index size, const Tr
       beta2_(config.beta2),
       eps_(config.eps),
       weight_decay_(config.weight_decay) {
-  for (const NamedParameter& p : parameters)
-    ranges_.push_back({p.parameter.offset, p.parameter.shape.numel(), p.parameter.shape.rank() >= 2});
+  for (const std::string& name : config.freeze)
+    if (std::ranges::none_of(parameters, [&](const NamedParameter& p) { return is_or_begins(name, p.name); }))
+      throw ConfigError(error_line("train", "train.freeze names " + in_quotes(name) + ", which is no parameter", {},
+                                   "tapehead info lists them; of tied ones the first name counts"));
+  for (const NamedParameter& p : parameters) {
+    const bool frozen =
+        std::ranges::any_of(config.freeze, [&](const std::string& name) { return is_or_begins(name, p.name); });
+    const Parameter& at = p.parameter;
+    (frozen ? frozen_ : ranges_).push_back({at.offset, at.shape.numel(), at.shape.rank() >= 2});
+  }
+}
+
+void AdamW::drop_frozen(ParameterSet& set) const {
+  for (const Range& range : frozen_) std::fill_n(set.grads() + range.begin, range.count, Real{0});
 }
 
 void AdamW::step(ParameterSet& set, double learning_rate, double gradient_scale) {

@@ -8,12 +8,16 @@ namespace tapehead::inline TAPEHEAD_REAL {
 
 class AdamW {
  public:
-  /// Steps each unique parameter once; decays those with two axes or more (matrices), not gains and biases.
+  /// Steps each unique parameter once, but for those that config.freeze names; decays those with two axes or more
+  /// (matrices), not gains and biases. Throws ConfigError for a name of no parameter.
   AdamW(const std::vector<NamedParameter>& parameters, Index size, const TrainConfig& config);
 
   /// m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  with g the gradient times `gradient_scale`;
   /// p = p (1 - lr wd) - lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps),  t = 1 at the first step.
   void step(ParameterSet& set, double learning_rate, double gradient_scale);
+
+  /// Zeroes the gradients of frozen parameters, so that no norm counts them.
+  void drop_frozen(ParameterSet& set) const;
 
   std::uint64_t steps() const { return steps_; }
   /// First and second moments, laid out as the set's values; for checkpoints.
@@ -26,7 +30,7 @@ class AdamW {
     Index begin, count;
     bool decays;
   };
-  std::vector<Range> ranges_;
+  std::vector<Range> ranges_, frozen_;
   Numbers m_, v_;
   double beta1_, beta2_, eps_, weight_decay_;
   std::uint64_t steps_ = 0;

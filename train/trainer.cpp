@@ -50,6 +50,7 @@ StepReport Trainer::step() {
   report.step = number;
   report.loss = shards_.gradients(batch, random, static_cast<Real>(train.label_smoothing));
   report.learning_rate = learning_rate(train, static_cast<std::int64_t>(number));
+  optimizer_.drop_frozen(model_->parameters);
   report.grad_norm = global_norm(model_->parameters);
   report.tokens = batch.sequences * (batch.source_length + batch.target_length);
   if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm))

@@ -13,6 +13,7 @@
 #include "autograd/rng.h"
 #include "tests/errors.h"
 #include "tests/evaluate.h"
+#include "tests/op_cases.h"
 
 namespace tapehead::test {
 namespace {
@@ -52,7 +53,7 @@ void compare(const Arrays& x, const Flags* flags, bool causal) {
     });
   };
   const auto options = [&](Tape& tape) {
-    return Attention{.mask = {.causal = causal, .allowed = flags ? flags->on(tape) : Bools{}}};
+    return Attention{.mask = (causal ? Mask::causal() : Mask()) & (flags ? Mask::allow(flags->on(tape)) : Mask())};
   };
   const auto fused = [&](Tape& tape, In in) { return attention(in[0], in[1], in[2], options(tape)); };
   const auto twin = [&](Tape& tape, In in) { return composed::attention(in[0], in[1], in[2], options(tape)); };
@@ -69,7 +70,7 @@ void compare(const Arrays& x, const Flags* flags, bool causal) {
 TEST(Attention, EqualsThreeLoopsForEveryMixOfSmallSizes) {  // F07
   rng::Generator random(rng::Stream(3, rng::Purpose::check));
   const Index sizes[] = {1, 2, 3};
-  for (const Index B : sizes)
+  for (const Index B : {0, 1, 2, 3})
     for (const Index H : sizes)
       for (const Index T : sizes)
         for (const Index S : sizes) {
@@ -95,7 +96,8 @@ TEST(Attention, EqualsItsTwinBeyondOnePanel) {
     for (const bool causal : {false, true}) {
       SCOPED_TRACE("T = " + std::to_string(T) + (causal ? ", causal" : ""));
       const auto options = [&](Tape& tape) {
-        return Attention{.mask = {.causal = causal, .allowed = flags.on(tape)}, .temperature = Real(0.5)};
+        return Attention{.mask = (causal ? Mask::causal() : Mask()) & Mask::allow(flags.on(tape)),
+                         .temperature = Real(0.5)};
       };
       const auto fused = [&](Tape& tape, In in) { return attention(in[0], in[1], in[2], options(tape)); };
       const auto twin = [&](Tape& tape, In in) { return composed::attention(in[0], in[1], in[2], options(tape)); };
@@ -112,7 +114,7 @@ TEST(Attention, AlignsCausalToTheEnd) {  // F05: one new query sees all earlier 
   Tape tape;
   const Tensor keys = tape.input(k.shape, as_reals(k)), values = tape.input(v.shape, as_reals(v));
   const Tensor queries = tape.input(q.shape, as_reals(q));
-  const Attention causal{.mask = {.causal = true}};
+  const Attention causal{.mask = Mask::causal()};
   const std::vector<Real> whole = attention(queries, keys, values, causal).values();
   for (Index t = 0; t < 4; ++t) {
     const Tensor seen_keys = slice(keys, 0, 0, t + 1), seen_values = slice(values, 0, 0, t + 1);
@@ -125,9 +127,9 @@ TEST(Attention, AlignsCausalToTheEnd) {  // F05: one new query sees all earlier 
 TEST(Attention, RefusesMoreQueriesThanSourcesWhenCausal) {
   Tape tape;
   const Tensor q = tape.input({3, 1}, {1, 2, 3}), k = tape.input({2, 1}, {1, 2});
-  EXPECT_EQ(error_of<ShapeError>([&] { attention(q, k, k, {.mask = {.causal = true}}); }),
-            error_of<ShapeError>([&] { composed::attention(q, k, k, {.mask = {.causal = true}}); }));
-  EXPECT_NE(error_of<ShapeError>([&] { attention(q, k, k, {.mask = {.causal = true}}); }), "");
+  EXPECT_EQ(error_of<ShapeError>([&] { attention(q, k, k, {.mask = Mask::causal()}); }),
+            error_of<ShapeError>([&] { composed::attention(q, k, k, {.mask = Mask::causal()}); }));
+  EXPECT_NE(error_of<ShapeError>([&] { attention(q, k, k, {.mask = Mask::causal()}); }), "");
 }
 
 TEST(Attention, NamesTheQueryThatSeesNothing) {  // F01
@@ -136,14 +138,14 @@ TEST(Attention, NamesTheQueryThatSeesNothing) {  // F01
   const Bools padding = tape.bools({2, 1, 2}, std::array{true, false, false, false});
   const Scope scope(tape, "blocks.1.attn");
   const std::size_t nodes = tape.size();
-  const std::string line = error_of<ShapeError>([&] { attention(x, x, x, {.mask = {.allowed = padding}}); });
+  const std::string line = error_of<ShapeError>([&] { attention(x, x, x, {.mask = Mask::allow(padding)}); });
   EXPECT_TRUE(line.starts_with("[attention] query 0 of batch 1 may see no source (in blocks.1.attn). Hint: ")) << line;
   EXPECT_EQ(tape.size(), nodes);
-  EXPECT_EQ(error_of<ShapeError>([&] { composed::attention(x, x, x, {.mask = {.allowed = padding}}); }), line);
+  EXPECT_EQ(error_of<ShapeError>([&] { composed::attention(x, x, x, {.mask = Mask::allow(padding)}); }), line);
   // Each part leaves a source, the two together none: query 0 sees source 0 by causality and source 1 by `allowed`.
   const Bools second = tape.bools({2}, std::array{false, true});
   EXPECT_NE(error_of<ShapeError>([&] {
-              attention(x, x, x, {.mask = {.causal = true, .allowed = second}});
+              attention(x, x, x, {.mask = Mask::causal() & Mask::allow(second)});
             }).find("query 0 of batch 0"),
             std::string::npos);
 }
@@ -154,7 +156,7 @@ TEST(Attention, NeverReadsWhatNoQueryMaySee) {  // F03
     const Tensor q = tape.variable({2, 2}, {1, 2, -1, Real(0.5)});
     const Tensor k = tape.variable({3, 2}, {1, 0, hidden, hidden, 0, 1}), v = tape.variable({3, 1}, {5, hidden, 7});
     const Bools allowed = tape.bools({3}, std::array{true, false, true});
-    const Tensor y = attention(q, k, v, {.mask = {.allowed = allowed}, .keep_weights = true});
+    const Tensor y = attention(q, k, v, {.mask = Mask::allow(allowed), .keep_weights = true});
     tape.backward(sum(y * y));
     std::vector<Real> all = y.values();
     for (const Tensor& t : {q, k, v}) {
@@ -180,7 +182,7 @@ TEST(Attention, GivesWeightsWithoutChangingABit) {
       return evaluate(
           [=](Tape& tape, In in) {
             tape.keep_weights = by_tape;
-            const Tensor y = attention(in[0], in[1], in[2], {.mask = {.causal = true}, .keep_weights = by_option});
+            const Tensor y = attention(in[0], in[1], in[2], {.mask = Mask::causal(), .keep_weights = by_option});
             EXPECT_EQ(tape.find("attention.weights").size(), by_option || by_tape ? 1u : 0u);
             return y;
           },
@@ -192,6 +194,54 @@ TEST(Attention, GivesWeightsWithoutChangingABit) {
       for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(asked.grads[i].data, plain.grads[i].data);
     }
   }
+}
+
+// L = <g, W v>: dL/dW_ij = g_i . v_j where query i sees source j, whatever made W; 0 where it does not.
+TEST(Attention, GivesScoresAndTheGradientOfTheWeights) {
+  rng::Generator random(rng::Stream(8, rng::Purpose::check));
+  for (const Index T : {4, 70}) {
+    const Index S = T + 3;
+    const Array q = random_array({2, T, 4}, random), k = random_array({2, S, 4}, random);
+    const Array v = random_array({S, 3}, random), g = random_array({2, T, 3}, random);
+    Tape tape;
+    const auto leaf = [&](const Array& x) { return tape.variable(x.shape, as_reals(x)); };
+    const Tensor values = leaf(v), seed = tape.input(g.shape, as_reals(g));
+    const Tensor y = attention(leaf(q), leaf(k), values, {.mask = Mask::causal(), .keep_weights = true});
+    tape.backward(sum(y * seed));
+    const Tensor weights = tape.find("attention.weights").at(0), scores = tape.find("attention.scores").at(0);
+    const std::vector<Real> w = weights.values(), score = scores.values(), dw = weights.grads();
+    for (Index b = 0, i = 0; b < 2; ++b)
+      for (Index t = 0; t < T; ++t) {
+        double total = 0;
+        for (Index s = 0; s <= t + 3; ++s) total += std::exp(root_scaled({q, k}, {b, t, s}));
+        for (Index s = 0; s < S; ++s, ++i) {
+          const auto at = static_cast<std::size_t>(i);
+          const bool visible = s <= t + 3;
+          const double expected = root_scaled({q, k}, {b, t, s});
+          double gradient = 0;
+          for (Index c = 0; c < 3; ++c) gradient += g[(b * T + t) * 3 + c] * v[s * 3 + c];
+          EXPECT_NEAR(w[at], visible ? std::exp(expected) / total : 0, kValueTolerance);
+          EXPECT_NEAR(dw[at], visible ? gradient : 0, kDouble ? 1e-12 : 1e-4);
+          if (visible)
+            EXPECT_NEAR(score[at], expected, kDouble ? 1e-12 : 1e-4);
+          else
+            EXPECT_EQ(score[at], -std::numeric_limits<Real>::infinity());
+        }
+      }
+  }
+}
+
+// Without a request for weights, memory grows with T: no [T, S] matrix for all heads.
+TEST(Attention, UsesMemoryLinearInTheLength) {
+  const auto bytes = [](Index T) {
+    Tape tape;
+    const std::vector<Real> zeros(static_cast<std::size_t>(2 * T * 8));
+    const auto leaf = [&] { return tape.variable({2, T, 8}, zeros); };
+    const Tensor q = leaf(), k = leaf(), v = leaf();
+    tape.backward(sum(attention(q, k, v, {.mask = Mask::causal()})));
+    return static_cast<double>(tape.arena().used());
+  };
+  EXPECT_LT(bytes(2048) / bytes(1024), 2.1);
 }
 
 TEST(Attention, RefusesATemperatureThatIsNotAbove0) {

@@ -43,7 +43,7 @@ struct Call {
     if (!allowed.empty()) {  // [T, S]
       bool* flags = tape.scratch<bool>(T * S);
       std::copy(allowed.begin(), allowed.end(), flags);
-      options.mask.allowed = tape.bools({T, S}, {flags, allowed.size()});
+      options.mask = options.mask & Mask::allow(tape.bools({T, S}, {flags, allowed.size()}));
     }
     options.keep_weights = true;
     const Tensor y = attention(tape.input({T, D}, q), tape.input({S, D}, k), tape.input({S, Dv}, v), options);
@@ -294,7 +294,8 @@ TEST(Lesson, AMaskedSourceStaysAtZeroAtEveryTemperature) {
   const std::vector<char> allowed{true, false, true, true, true, false, false, true, true};
   for (const double t : {1e-3, 0.1, 1.0, 10.0, 1e6})
     for (const bool causal : {false, true}) {
-      const Result r = three_positions()({.mask = {.causal = causal}, .temperature = static_cast<Real>(t)}, allowed);
+      const Result r =
+          three_positions()({.mask = causal ? Mask::causal() : Mask(), .temperature = static_cast<Real>(t)}, allowed);
       for (std::size_t i = 0; i < 9; ++i) {
         const bool visible = allowed[i] && (!causal || i % 3 <= i / 3);
         if (visible && t < 1) continue;  // may round to 0
@@ -304,7 +305,7 @@ TEST(Lesson, AMaskedSourceStaysAtZeroAtEveryTemperature) {
 }
 
 TEST(Lesson, TheFirstCausalRowIsItsOwnValue) {
-  const Result r = three_positions()({.mask = {.causal = true}});
+  const Result r = three_positions()({.mask = Mask::causal()});
   EXPECT_EQ(row(r.weights, 3, 0), (Reals{1, 0, 0}));
   EXPECT_EQ(row(r.output, 2, 0), (Reals{1, 0}));
 }

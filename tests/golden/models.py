@@ -44,19 +44,20 @@ def attend(p, x, source, heads, causal=False):
     return linear(View(p, "o"), mixed.transpose(-3, -2).flatten(-2))
 
 
-def feed_forward(p, x):
-    return linear(View(p, "proj"), F.gelu(linear(View(p, "fc"), x)))
+def feed_forward(p, x, activation=F.gelu):
+    return linear(View(p, "proj"), activation(linear(View(p, "fc"), x)))
 
 
 def residual(p, x, f, pre):
     return x + f(layer_norm(p, x)) if pre else layer_norm(p, x + f(x))
 
 
-def block(p, x, heads, pre, causal=False, memory=None):
+def block(p, x, heads, pre, causal=False, memory=None, activation=F.gelu):
     x = residual(View(p, "norm1"), x, lambda y: attend(View(p, "attn"), y, y, heads, causal), pre)
     if memory is not None:
         x = residual(View(p, "norm2"), x, lambda y: attend(View(p, "cross"), y, memory, heads), pre)
-    return residual(View(p, "norm2" if memory is None else "norm3"), x, lambda y: feed_forward(View(p, "mlp"), y), pre)
+    mlp = lambda y: feed_forward(View(p, "mlp"), y, activation)  # noqa: E731
+    return residual(View(p, "norm2" if memory is None else "norm3"), x, mlp, pre)
 
 
 def stack(p, x, pre, causal=False, memory=None):
@@ -170,9 +171,9 @@ def torch_attention(p, width, source_width, heads):
     return module
 
 
-def torch_block(p, width, heads, hidden, pre, cross=False):
+def torch_block(p, width, heads, hidden, pre, cross=False, activation=F.gelu):
     kind = nn.TransformerDecoderLayer if cross else nn.TransformerEncoderLayer
-    module = kind(width, heads, hidden, dropout=0.0, activation=F.gelu, batch_first=True, norm_first=pre)
+    module = kind(width, heads, hidden, dropout=0.0, activation=activation, batch_first=True, norm_first=pre)
     names = dict(norm1="norm1", norm2="norm2", self_attn="attn", linear1="mlp.fc", linear2="mlp.proj")
     return load(module, p, **names, **(dict(multihead_attn="cross", norm3="norm3") if cross else {}))
 
@@ -238,6 +239,12 @@ def make_modules():
         module(f"block with cross-attention, {order}-norm",
                lambda p, x, m: block(p, x, 3, pre, causal=True, memory=m), block_shapes(12, 20, cross=True), x | memory,
                lambda p, x, m: torch_block(p, 12, 3, 20, pre, cross=True)(x, m, tgt_mask=hidden))  # fmt: skip
+    module("block, post-norm, relu",
+           lambda p, x: block(p, x, 3, False, causal=True, activation=F.relu), block_shapes(12, 20), x,
+           lambda p, x: torch_block(p, 12, 3, 20, False, activation=F.relu)(x, src_mask=hidden))  # fmt: skip
+    module("rms_norm", lambda p, x: F.rms_norm(x, (12,), p["weight"], 1e-5), {"weight": (12,)}, x)
+    module("feed_forward, swiglu", lambda p, x: linear(View(p, "proj"), F.silu(linear(View(p, "gate"), x)) * linear(View(p, "fc"), x)),
+           feed_forward_shapes(12, 20) | {"gate.weight": (20, 12), "gate.bias": (20,)}, x)  # fmt: skip
     file.write()
 
 

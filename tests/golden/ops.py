@@ -218,5 +218,9 @@ def attention(op):
     op("attention, masked", attend, *masked)
     op("attention, causal and masked", attend_causally, *masked[:3])
     op("attention, scale 0.25, temperature 0.5", lambda q, k, v: attend(q, k, v, scale=0.25 / 0.5), square, wide)
+    grouped = dict(q=(2, 6, 4, 5), k=(2, 2, 7, 5), v=(2, 2, 7, 3))  # each head of keys and values serves three of queries
+    op("attention, grouped heads", lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True), grouped)
+    op("attention, bias", lambda q, k, v, bias: attend(q, k, v, allowed=bias),
+       square | dict(bias=(2, 3, 4, 4)), wide | dict(bias=(3, 7)), shared | dict(bias=(3, 1, 6)), long | dict(bias=(66, 90)))  # fmt: skip
     inputs = [dict(q=x["q"], k=x["k"]) for x in (square, wide, shared)]
     op("attention weights, causal", causal_weights, *inputs, gradients=False)

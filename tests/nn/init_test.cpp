@@ -95,7 +95,7 @@ TEST(InitialWeights, OfResidualBranchesShrinkWithDepth) {
   const Block& block = model.net.stack.blocks[3];
   EXPECT_NEAR(moments(model.parameters.value(block.attn.q.weight)).std, 0.02, 0.001);
   EXPECT_NEAR(moments(model.parameters.value(block.attn.o.weight)).std, 0.02 / 4, 0.0003);  // sqrt(2 x 8) = 4
-  EXPECT_NEAR(moments(model.parameters.value(block.mlp.proj.weight)).std, 0.02 / 4, 0.0003);
+  EXPECT_NEAR(moments(model.parameters.value(block.mlp->proj.weight)).std, 0.02 / 4, 0.0003);
 }
 
 }  // namespace

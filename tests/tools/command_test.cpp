@@ -108,8 +108,31 @@ TEST_F(VerbTest, GenerateContinuesThePrompt) {
   EXPECT_EQ(lines_of(text), 2);
   EXPECT_EQ(std::count(text.begin(), text.end(), ' '), 2) << text;  // three tokens
   const json answer = answered({"generate", "run", "--prompt", "a b c | a", "--tokens", "1"});
-  EXPECT_EQ(keys(answer), (Words{"prompt", "text"}));
+  EXPECT_EQ(keys(answer), (Words{"forgotten", "prompt", "text"}));
   EXPECT_FALSE(contains(answer["text"], " "));
+  const std::string token = answer["text"];
+  const json stopped = answered({"generate", "run", "--prompt", "a b c | a", "--tokens", "5", "--stop", token});
+  EXPECT_EQ(stopped["text"], token);
+}
+
+TEST_F(VerbTest, GenerateSlidesBeyondTheContextAndSaysSo_F57) {
+  const Words long_one = {"generate", "run", "--prompt", "a b c", "--tokens", "20"};
+  EXPECT_TRUE(contains(said(long_one), "the context holds 6 tokens: at the end the first 17 were out of sight"));
+  EXPECT_EQ(answered(long_one)["forgotten"], 17);
+}
+
+TEST_F(VerbTest, GenerateDrawsBySeedAndShowsAttention) {
+  const Words drawn = {"generate", "run", "--prompt", "a b c", "--temperature", "5", "--tokens", "12", "--seed"};
+  const auto with_seed = [&](const char* seed) {
+    Words words = drawn;
+    words.push_back(seed);
+    return said(words);
+  };
+  EXPECT_EQ(with_seed("1"), with_seed("1"));
+  EXPECT_NE(with_seed("1"), with_seed("2"));
+  const std::string shown = said({"generate", "run", "--prompt", "a b c", "--show-attention"});
+  EXPECT_TRUE(contains(shown, "head 0") || contains(shown, "H0")) << shown;
+  EXPECT_TRUE(contains(shown, "--show-attention")) << "the command that remakes it is written on the figure";
 }
 
 TEST_F(VerbTest, InspectDrawsEightyColumnsAndListsTheHeads) {

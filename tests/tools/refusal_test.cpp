@@ -161,7 +161,10 @@ TEST_F(RefusalTest, OfPrompts_F53_F57) {
   expect_refused({"generate", "run", "--prompt", "a z b"}, {"'z'"});
   expect_refused({"generate", "run", "--prompt", "a b c | a | b"}, {"stands twice"});
   expect_refused({"generate", "run", "--prompt", "a a a a a a a a"}, {"8 symbols, expected 3"});
-  expect_refused({"generate", "run", "--prompt", "a b c", "--tokens", "20"}, {"23 tokens", "trained with 6"});
+  expect_refused({"generate", "run", "--prompt", "a b c", "--temperature", "-1"}, {"temperature is -1"});  // F59
+  expect_refused({"generate", "run", "--prompt", "a b c", "--top-p", "0"}, {"top-p is 0"});
+  expect_refused({"generate", "run", "--prompt", "a b c", "--top-k", "-1"}, {"--top-k", "-1"});
+  expect_refused({"generate", "run", "--prompt", "a b c", "--stop", "z"}, {"'z'"});
   expect_refused({"generate", "run", "--prompt", "a", "--tokens", "0"}, {"--tokens"});
   expect_refused({"inspect", "run", "--input", "a b"}, {"2 symbols, expected 3"});
   expect_refused({"inspect", "run", "--input", "a b zz"}, {"'zz'"});

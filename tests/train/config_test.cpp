@@ -81,9 +81,72 @@ TEST(Config, SuggestsForAnUnknownKey) {
 
 // Settings of the design that nothing implements yet must not be taken and ignored.
 TEST(Config, RefusesSettingsThatDoNothing) {
-  for (const char* key : {"model.kv_heads", "model.norm", "model.scoring", "model.share", "model.window",
-                          "model.rope_base", "train.optimizer", "train.schedule", "train.freeze", "model.vocabulary"})
+  for (const char* key :
+       {"train.optimizer", "train.schedule", "model.vocabulary", "model.layer", "model.layer.x.heads"})
     EXPECT_TRUE(contains(refusal(std::string(key) + "=1"), "unknown key")) << key;
+}
+
+TEST(Config, OneLayerMayDiffer) {
+  Config config = Config::defaults("copy");
+  config.set("model.layers=3");
+  config.set("model.layer.1.heads=4");
+  config.set("model.layer.1.activation=relu");
+  config.set("model.heads=2");
+  const LayerConfig first = config.model.layer(0), second = config.model.layer(1);
+  EXPECT_EQ(first.heads, 2);
+  EXPECT_EQ(first.key_width, 32);
+  EXPECT_EQ(second.heads, 4);
+  EXPECT_EQ(second.kv_heads, 4);
+  EXPECT_EQ(second.key_width, 16);
+  EXPECT_EQ(second.activation, ActivationKind::relu);
+  EXPECT_EQ(config.model.layer(2).activation, ActivationKind::gelu);
+  Config again;
+  again.parse_toml(config.to_toml(), "x.toml");
+  EXPECT_EQ(again, config);
+  config.check();
+  EXPECT_EQ(refusal("model.layer.1.head=2"),
+            "[config] unknown key 'model.layer.1.head'. Did you mean 'model.layer.1.heads'?");
+  EXPECT_EQ(refusal("model.layer.1.heads=0"), "[config] model.layer.1.heads is 0, outside [1, 1024].");
+}
+
+TEST(Config, ListsAreTakenFromWordsAndFiles) {
+  Config config = Config::defaults("copy");
+  config.set("model.share=q=k,heads");
+  EXPECT_EQ(config.model.share, (std::vector<std::string>{"q=k", "heads"}));
+  config.set("train.freeze=tokens,blocks.0.attn");
+  EXPECT_TRUE(contains(config.to_toml(), "share = [\"q=k\", \"heads\"]"));
+  Config again;
+  again.parse_toml(config.to_toml(), "x.toml");
+  EXPECT_EQ(again, config);
+  config.set("model.share=");
+  EXPECT_TRUE(config.model.share.empty());
+  EXPECT_EQ(refusal("model.share=k=q"),
+            "[config] model.share holds 'k=q', expected a list of q=k, k=v, v=o, o=qT, k=aq, heads, layers.");
+}
+
+TEST(Config, RefusesVariantsThatContradictEachOther) {
+  const auto problem = [](std::vector<std::string> settings) {
+    Config config = Config::defaults("copy");
+    for (const std::string& setting : settings) config.set(setting);
+    return error_of<ConfigError>([&] { config.check(); });
+  };
+  EXPECT_TRUE(
+      contains(problem({"model.heads=4", "model.kv_heads=3"}), "model.heads 4 is not divisible by model.kv_heads 3"));
+  EXPECT_TRUE(
+      contains(problem({"model.heads=4", "model.kv_heads=2", "model.share=q=k"}), "q=k, but kv_heads is not heads"));
+  EXPECT_TRUE(contains(problem({"model.value_width=3", "model.share=k=v"}), "k=v, but key_width is not value_width"));
+  EXPECT_TRUE(contains(problem({"model.value_width=3", "model.share=v=o"}), "v=o, but heads x value_width"));
+  EXPECT_TRUE(contains(problem({"model.share=q=k,k=aq"}), "k=aq, but q=k is there as well"));
+  EXPECT_TRUE(contains(problem({"model.layer.5.heads=2"}), "model.layer.5 is set, but model.layers is 1"));
+  EXPECT_TRUE(contains(problem({"model.layers=2", "model.layer.1.heads=5"}), "not divisible by model.layer.1.heads 5"));
+  EXPECT_TRUE(
+      contains(problem({"model.layers=2", "model.layer.1.heads=4", "model.share=layers"}), "layers, but a layer's"));
+  EXPECT_TRUE(contains(problem({"model.positions=rope", "model.scoring=additive"}), "turns dot products"));
+  EXPECT_TRUE(contains(problem({"model.positions=rope", "model.key_width=1"}), "leaves no pair"));
+  Config own_width = Config::defaults("copy");  // heads need not share the model's width
+  own_width.set("model.key_width=5");
+  own_width.set("model.heads=3");
+  own_width.check();
 }
 
 TEST(Config, RefusesWhatIsNoSuchValue) {

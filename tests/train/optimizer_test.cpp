@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "autograd/ops.h"
+#include "tests/errors.h"
 
 namespace tapehead {
 namespace {
@@ -119,6 +120,35 @@ TEST(GlobalNorm, IsTheRootOfTheSumOfSquares) {
   set.grad(a)[2] = -3;
   set.grad(b)[3] = 6;
   EXPECT_NEAR(global_norm(set), 7, 1e-12);
+}
+
+TEST(FrozenParameters, StayAndCountInNoNorm) {
+  ParameterSet set;
+  const Parameter a = set.add({2}), b = set.add({2}), c = set.add({2});
+  TrainConfig config = settings();
+  config.freeze = {"blocks.0", "tail"};
+  AdamW optimizer({{"blocks.0.a", a}, {"blocks.01.b", b}, {"tail", c}}, set.size(), config);
+  for (const Parameter& p : {a, b, c}) {
+    set.value(p)[0] = 1;
+    set.grad(p)[0] = 3;
+  }
+  optimizer.drop_frozen(set);
+  EXPECT_EQ(global_norm(set), 3);
+  optimizer.step(set, 0.1, 1);
+  EXPECT_EQ(set.value(a)[0], 1);
+  EXPECT_NEAR(set.value(b)[0], 0.9, 1e-6);  // a name begins another at a dot alone
+  EXPECT_EQ(set.value(c)[0], 1);
+}
+
+TEST(FrozenParameters, ThatAreNoneAreRefused) {
+  ParameterSet set;
+  const Parameter a = set.add({2});
+  TrainConfig config = settings();
+  config.freeze = {"block.0"};
+  EXPECT_TRUE(test::contains(test::error_of<ConfigError>([&] {
+                               AdamW({{"blocks.0.a", a}}, set.size(), config);
+                             }),
+                             "train.freeze names 'block.0'"));
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ TEST(TrainerStep, WithAnInfiniteGradientNamesTheParameterAndChangesNone_F25) {
   Trainer trainer(small({"model.activation=relu", "train.clip=0"}), 2);
   const Transformer& net = trainer.model().net;
   ParameterSet& set = trainer.model().parameters;
-  const FeedForward& mlp = net.stack.blocks[0].mlp;
+  const FeedForward& mlp = *net.stack.blocks[0].mlp;
   set.value(mlp.fc.bias)[0] = std::numeric_limits<Real>::max() / 2;
   for (Index row = 0; row < 16; ++row) set.value(mlp.proj.weight)[static_cast<std::size_t>(row * 64)] = 0;
   for (Real& x : set.value(net.head->weight)) x *= Real(1e5);
