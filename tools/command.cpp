@@ -40,6 +40,7 @@ int print_error(const std::string& lines, int code) {
 std::string unknown_verb(int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return {};
   std::vector<std::string> names;
+  names.reserve(std::size(kVerbs));
   for (const Verb& verb : kVerbs) names.emplace_back(verb.name);
   const std::string word = argv[1];
   if (std::find(names.begin(), names.end(), word) != names.end()) return {};

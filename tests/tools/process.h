@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <thread>
@@ -42,6 +43,8 @@ class Process {
   Process(const std::string& program, const Words& arguments, const std::string& where) {
     Words words = {program},
           settings = {"COLUMNS=80", "TERM=dumb", "LC_ALL=C.UTF-8", "OMP_WAIT_POLICY=passive", "PATH=/usr/bin:/bin"};
+    for (const char* name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "OMP_TOOL_LIBRARIES"})  // sanitizers'
+      if (const char* value = std::getenv(name)) settings.push_back(std::string(name) + '=' + value);
     words.insert(words.end(), arguments.begin(), arguments.end());
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
