@@ -7,7 +7,6 @@
 
 #include "autograd/error.h"
 #include "train/metrics_log.h"
-#include "train/schedule.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
@@ -18,51 +17,14 @@ Trainer::Trainer(const Config& config, int threads)
       data_(*task_, layout_of(config.model.kind), config.train.batch, config.seed),
       held_out_(data_.held_out(kHeldOut, config.seed)),
       probe_(data_.held_out(kProbe, config.seed)),
-      shards_(*model_, threads),
-      parameters_(unique_parameters(model_->net)),
-      optimizer_(parameters_, model_->parameters.size(), config.train) {}
+      learner_(*model_, config.train, config.seed, threads) {}
 
-namespace {
-
-[[noreturn]] void fail_not_finite(const Model& model, const std::vector<NamedParameter>& parameters, std::uint64_t step,
-                                  double loss) {
-  std::string where = "the loss";
-  for (const NamedParameter& p : parameters) {
-    const Real* g = model.parameters.grads() + p.parameter.offset;
-    if (std::any_of(g, g + p.parameter.shape.numel(), [](Real x) { return !std::isfinite(x); })) {
-      where = "the gradient of " + p.name;
-      break;
-    }
-  }
-  throw Error(error_line("train",
-                         where + " is not finite at step " + std::to_string(step) + ", loss " + std::to_string(loss),
-                         {}, "lower train.learning_rate, or set train.clip"));
-}
-
-}  // namespace
-
-StepReport Trainer::step() {
-  const std::uint64_t number = optimizer_.steps() + 1;
-  const TrainConfig& train = config_.train;
-  const Batch& batch = data_.training(static_cast<std::uint32_t>(number));
-  const RandomContext random{config_.seed, static_cast<std::uint32_t>(number), 0};
-  StepReport report;
-  report.step = number;
-  report.loss = shards_.gradients(batch, random, static_cast<Real>(train.label_smoothing));
-  report.learning_rate = learning_rate(train, static_cast<std::int64_t>(number));
-  report.grad_norm = global_norm(model_->parameters);
-  report.tokens = batch.sequences * (batch.source_length + batch.target_length);
-  if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm))
-    fail_not_finite(*model_, parameters_, number, report.loss);
-  const bool clips = train.clip > 0 && report.grad_norm > train.clip;
-  optimizer_.step(model_->parameters, report.learning_rate, clips ? train.clip / report.grad_norm : 1);
-  return report;
-}
+StepReport Trainer::step() { return learner_.step(data_.training(static_cast<std::uint32_t>(learner_.next_step()))); }
 
 Snapshot Trainer::snapshot() {
   Snapshot s;
   s.step = steps_done();
-  s.loss = shards_.evaluate(probe_).loss;
+  s.loss = learner_.evaluate(probe_).loss;
   s.exact_match = std::numeric_limits<double>::quiet_NaN();
   s.maps = attention_maps(*model_, probe_, 0, task_->vocabulary().tokens());
   return s;
@@ -74,7 +36,7 @@ CheckpointFile Trainer::checkpoint() {
   file.loss = file.exact_match = file.token_accuracy = std::numeric_limits<double>::quiet_NaN();
   file.training.emplace();
   file.training->step = steps_done();
-  file.training->moments = store_moments(*model_, optimizer_);
+  file.training->moments = store_moments(*model_, learner_.optimizer());
   return file;
 }
 
@@ -86,8 +48,8 @@ void Trainer::load(const CheckpointFile& file, const std::string& path) {
                                path + " was trained in " + (file.width == 8 ? "double" : "float") + " precision", {},
                                file.width == 8 ? "resume with --double" : "resume without --double"));
   *model_ = load_model(file, model_->config, path);
-  load_moments(file.training->moments, *model_, optimizer_, path);
-  optimizer_.set_steps(file.training->step);
+  load_moments(file.training->moments, *model_, learner_.optimizer(), path);
+  learner_.optimizer().set_steps(file.training->step);
 }
 
 namespace {

@@ -1,0 +1,226 @@
+// tapehead bench: how long one training step of a standard workload takes, to be paired with anything.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "autograd/attention.h"
+#include "autograd/error.h"
+#include "autograd/kernels/peak.h"
+#include "tools/command.h"
+#include "tools/workload.h"
+#include "train/learner.h"
+#include "train/safetensors.h"
+
+namespace tapehead::inline TAPEHEAD_REAL {
+
+namespace {
+
+constexpr std::uint64_t kSeed = 1;
+constexpr std::uint32_t kBatches = 20;  // used in turn
+const char* const kRealName = sizeof(Real) == 4 ? "f32" : "f64";
+
+struct BenchFlags {
+  std::string workload, dump;
+  std::optional<std::int64_t> steps, length, batch;
+  std::int64_t threads = 1;
+};
+
+std::vector<std::int64_t> sizes_of(const Shape& shape) {
+  std::vector<std::int64_t> sizes;
+  for (int axis = 0; axis < shape.rank(); ++axis) sizes.push_back(shape[axis]);
+  return sizes;
+}
+
+// What is measured: a function that makes one step and returns its loss, and its state for another program.
+class Steps {
+ public:
+  virtual ~Steps() = default;
+  virtual double step() = 0;
+  virtual void describe(SafetensorsWriter& file) = 0;
+  virtual std::int64_t parameters() const = 0;
+};
+
+class TrainingSteps : public Steps {
+ public:
+  TrainingSteps(const Workload& w, int threads)
+      : model_(with_context(w), kSeed), learner_(model_, workload_training(), kSeed, threads) {
+    for (std::uint32_t i = 0; i < kBatches; ++i) batches_.push_back(workload_batch(w, kSeed, i));
+  }
+  double step() override { return learner_.step(batches_[(learner_.next_step() - 1) % kBatches]).loss; }
+  std::int64_t parameters() const override { return parameter_count(model_.net); }
+  void describe(SafetensorsWriter& file) override {
+    for (const NamedParameter& p : unique_parameters(model_.net))
+      file.add("param/" + p.name, sizes_of(p.parameter.shape), std::as_const(model_.parameters).value(p.parameter));
+    for (std::size_t i = 0; i < batches_.size(); ++i) {
+      const Batch& b = batches_[i];
+      const std::string number = std::to_string(i);
+      const std::vector<std::int64_t> shape = {b.sequences, b.target_length};
+      file.add("batch/" + number + "/inputs", shape, b.inputs);
+      file.add("batch/" + number + "/targets", shape, b.targets);
+      if (b.source_length) file.add("batch/" + number + "/source", {b.sequences, b.source_length}, b.source);
+    }
+  }
+
+ private:
+  static ModelConfig with_context(const Workload& w) {
+    ModelConfig model = w.model;
+    model.context = w.length;
+    return model;
+  }
+  Model model_;
+  Learner learner_;
+  std::vector<Batch> batches_;
+};
+
+// Attention alone: loss = sum(attention(q, k, v) * g).
+class AttentionSteps : public Steps {
+ public:
+  explicit AttentionSteps(const Workload& w) : shape_{w.batch, w.model.heads, w.length, w.model.width / w.model.heads} {
+    Initialiser init(set_, kSeed);
+    for (Parameter& p : inputs_) p = init.normal(shape_, 1);
+  }
+  double step() override {
+    tape_.reset();
+    set_.zero_grad();
+    const auto constant = [this](const Parameter& p) {
+      NoGrad no_grad(tape_);
+      return tape_.param(p);
+    };
+    const Tensor q = tape_.param(inputs_[0]), k = tape_.param(inputs_[1]), v = tape_.param(inputs_[2]);
+    Attention options;
+    options.mask.causal = true;
+    const Tensor loss = sum(mul(attention(q, k, v, options), constant(inputs_[3])));
+    tape_.backward(loss);
+    return double{loss.item()};
+  }
+  std::int64_t parameters() const override { return 0; }
+  void describe(SafetensorsWriter& file) override {
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      file.add(std::string("in/") + "qkvg"[i], sizes_of(shape_), std::as_const(set_).value(inputs_[i]));
+  }
+
+ private:
+  Shape shape_;
+  ParameterSet set_;
+  std::array<Parameter, 4> inputs_;  // q, k, v, g
+  Tape tape_{set_};
+};
+
+std::unique_ptr<Steps> prepare(const Workload& w, int threads) {
+  if (w.attention_alone()) return std::make_unique<AttentionSteps>(w);
+  return std::make_unique<TrainingSteps>(w, threads);
+}
+
+void dump(const Workload& w, Steps& steps, const std::string& path) {
+  SafetensorsWriter file;
+  const TrainConfig train = workload_training();
+  const nlohmann::ordered_json facts = {{"workload", w.name},
+                                        {"kind", name_of(w.model.kind)},
+                                        {"layers", w.model.layers},
+                                        {"width", w.model.width},
+                                        {"heads", w.model.heads},
+                                        {"feed_forward", w.model.feed_forward_width()},
+                                        {"vocabulary", w.model.vocabulary},
+                                        {"bias", w.model.bias},
+                                        {"batch", w.batch},
+                                        {"length", w.length},
+                                        {"learning_rate", train.learning_rate},
+                                        {"beta1", train.beta1},
+                                        {"beta2", train.beta2},
+                                        {"eps", train.eps},
+                                        {"weight_decay", train.weight_decay},
+                                        {"clip", train.clip}};
+  file.note("workload", facts.dump());
+  steps.describe(file);
+  file.write(path);
+}
+
+struct Times {
+  std::vector<double> seconds;
+  double first_loss = 0, last_loss = 0;
+};
+
+Times measure(Steps& steps, std::int64_t count) {
+  using Clock = std::chrono::steady_clock;
+  Times times;
+  times.seconds.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Clock::time_point start = Clock::now();
+    times.last_loss = steps.step();
+    times.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    if (i == 0) times.first_loss = times.last_loss;
+  }
+  return times;
+}
+
+double median(std::vector<double> x) {
+  const auto middle = x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2);
+  std::nth_element(x.begin(), middle, x.end());
+  return *middle;
+}
+
+double peak_rss_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+void run_bench(const BenchFlags& flags, Command& command) {
+  Workload w = find_workload(flags.workload);
+  w.length = flags.length.value_or(w.length);
+  w.batch = flags.batch.value_or(w.batch);
+  const auto threads = static_cast<int>(flags.threads);
+  set_threads(flags.threads);
+  command.start();
+  const std::unique_ptr<Steps> steps = prepare(w, threads);
+  if (!flags.dump.empty()) dump(w, *steps, flags.dump);
+  double peak = fma_peak(threads);
+  const Times times = measure(*steps, flags.steps.value_or(w.steps));
+  const double rss = peak_rss_mib();
+  peak = std::max(peak, fma_peak(threads));  // before and after: what else runs here comes and goes
+  const double gemm = gemm_peak();
+
+  const double seconds = median(times.seconds), least = *std::min_element(times.seconds.begin(), times.seconds.end());
+  const double rate = w.operations() / seconds / 1e9, tokens = static_cast<double>(w.tokens()) / seconds;
+  command.say(fmt::format("{}: {}, batch {} x {}, {}, {}\n", w.name, w.title, w.batch, w.length, kRealName,
+                          counted(flags.threads, "thread")));
+  command.say(
+      fmt::format("{:.3f} ms a step (least {:.3f}, {} steps), {} tokens/s, {:.1f} GFLOP/s: {:.0f} % of the "
+                  "{:.0f} that multiply-adds reach here\npeak memory {:.0f} MiB, loss {:.5f}\n",
+                  seconds * 1e3, least * 1e3, times.seconds.size(), grouped(static_cast<std::int64_t>(tokens)), rate,
+                  100 * rate / peak, peak, rss, times.last_loss));
+  command.answer({{"workload", w.name},
+                  {"threads", flags.threads},
+                  {"real", kRealName},
+                  {"batch", w.batch},
+                  {"seq", w.length},
+                  {"parameters", steps->parameters()},
+                  {"steps", times.seconds.size()},
+                  {"ms_step", seconds * 1e3},
+                  {"ms_min", least * 1e3},
+                  {"tokens_per_second", tokens},
+                  {"gflops", rate},
+                  {"fma_peak_gflops", peak},
+                  {"fma_peak_share", rate / peak},
+                  {"gemm_gflops", gemm},
+                  {"peak_rss_mib", rss},
+                  {"first_loss", json_number(times.first_loss)},
+                  {"loss", json_number(times.last_loss)}});
+}
+
+}  // namespace
+
+void add_bench(Options& options, Command& command) {
+  auto flags = std::make_shared<BenchFlags>();
+  options.add("workload", flags->workload, "W0 to W6: docs/performance.md says what they are").required().type("NAME");
+  options.add("--steps", flags->steps, "how many to measure").range(1, 1'000'000);
+  options.add("--seq", flags->length, "another length of the sequences").range(1, 1'000'000).type("T");
+  options.add("--batch", flags->batch, "another number of sequences").range(1, 1'000'000).type("B");
+  options.add("--dump", flags->dump, "also write initial weights and batches, as safetensors").type("FILE");
+  add_threads(options, flags->threads);
+  options.run([flags, &command] { run_bench(*flags, command); });
+}
+
+}  // namespace tapehead::inline TAPEHEAD_REAL
