@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "autograd/kernels/packet.h"
@@ -62,28 +63,46 @@ constexpr std::array<Tile, sizeof...(R)> tiles(std::integer_sequence<int, R...>)
 constexpr auto kNarrow = tiles<1>(std::make_integer_sequence<int, kRows>());
 constexpr auto kWide = tiles<2>(std::make_integer_sequence<int, kRows>());
 
-// panel[p][j] = B[p, j] for `width` columns, zero beyond them.
-void pack(Index k, Index width, ConstMatrix b, Real* panel) {
-  if (width < kPanel) std::fill_n(panel, k * kPanel, Real{0});
-  if (b.column == 1) {
-    for (Index p = 0; p < k; ++p) std::copy_n(b.data + p * b.row, width, panel + p * kPanel);
-    return;
-  }
-  Index j = 0;
-  if (b.row == 1)  // B is stored transposed: turn squares of kPacket x kPacket over in registers
-    for (; j + kPacket <= width; j += kPacket) {
-      Index p = 0;
-      for (; p + kPacket <= k; p += kPacket) {
-        ei::PacketBlock<Packet, kPacket> square;
-        for (Index i = 0; i < kPacket; ++i) square.packet[i] = ei::ploadu<Packet>(b.data + (j + i) * b.column + p);
-        ei::ptranspose(square);
-        for (Index i = 0; i < kPacket; ++i) ei::pstore(panel + (p + i) * kPanel + j, square.packet[i]);
-      }
-      for (; p < k; ++p)
-        for (Index i = j; i < j + kPacket; ++i) panel[p * kPanel + i] = b.data[p + i * b.column];
+// to[p][j] = from[p, j] for p < k and j < kPacket, where rows of `from` are columns in memory, `step` apart: squares of
+// 4 x 4 are turned over in quarters of registers.
+typedef Real Quad __attribute__((vector_size(4 * sizeof(Real))));  // NOLINT(modernize-use-using): clang 14 wants it so
+void pack_transposed(Index k, const Real* from, Index step, Real* to) {
+  Index p = 0;
+  for (; p + 4 <= k; p += 4)
+    for (Index j = 0; j < kPacket; j += 4) {
+      Quad row[4];
+      for (Index i = 0; i < 4; ++i) std::memcpy(&row[i], from + (j + i) * step + p, sizeof(Quad));
+      const Quad low01 = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
+      const Quad low23 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
+      const Quad high01 = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
+      const Quad high23 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
+      const Quad column[4] = {
+          __builtin_shufflevector(low01, low23, 0, 1, 4, 5), __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+          __builtin_shufflevector(high01, high23, 0, 1, 4, 5), __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
+      for (Index i = 0; i < 4; ++i) std::memcpy(to + (p + i) * kPanel + j, &column[i], sizeof(Quad));
     }
-  for (; j < width; ++j)
-    for (Index p = 0; p < k; ++p) panel[p * kPanel + j] = b.data[p * b.row + j * b.column];
+  for (; p < k; ++p)
+    for (Index j = 0; j < kPacket; ++j) to[p * kPanel + j] = from[j * step + p];
+}
+
+// panel[p][j] = B[p, j] for `width` columns, zero beyond them up to a whole packet.
+void pack(Index k, Index width, ConstMatrix b, Real* panel) {
+  Index j = 0;
+  for (; j + kPacket <= width; j += kPacket) {
+    const Real* from = b.data + j * b.column;
+    if (b.column == 1)
+      for (Index p = 0; p < k; ++p) ei::pstore(panel + p * kPanel + j, ei::ploadu<Packet>(from + p * b.row));
+    else if (b.row == 1 && kPacket >= 4)
+      pack_transposed(k, from, b.column, panel + j);
+    else
+      for (Index p = 0; p < k; ++p)
+        for (Index i = 0; i < kPacket; ++i) panel[p * kPanel + j + i] = from[p * b.row + i * b.column];
+  }
+  if (j == width) return;
+  for (Index p = 0; p < k; ++p) {
+    ei::pstore(panel + p * kPanel + j, ei::pset1<Packet>(Real{0}));
+    for (Index i = j; i < width; ++i) panel[p * kPanel + i] = b.data[p * b.row + i * b.column];
+  }
 }
 
 // All rows of C against one panel of `width` columns; tiles differ by at most one row in height.
@@ -127,18 +146,24 @@ void gemm(Index m, Index n, Index k, ConstMatrix a, ConstMatrix b, Matrix c, boo
     }
 }
 
-constexpr Index kMultiplyAdds = 8;  // that take the time of one element operation
-
+// As no cut changes a bit, here and only here the number of threads decides: every piece packs the other operand again.
 void gemm_in_pieces(Index m, Index n, Index k, ConstMatrix a, ConstMatrix b, Matrix c, bool accumulate) {
-  if (m >= n)
-    for_pieces(m, n * k / kMultiplyAdds, [&](Index begin, Index end, Index) {
+  constexpr Index kMultiplyAdds = 8;  // that take the time of one element operation
+  const Index threads = omp_in_parallel() ? 1 : omp_get_max_threads();
+  const Index pieces = std::min(threads, piece_count(std::max(m, n), std::min(m, n) * k / kMultiplyAdds));
+  if (pieces == 1) return gemm(m, n, k, a, b, c, accumulate);
+  const auto piece = [&](Index i) {
+    if (m >= n) {
+      const Index begin = m * i / pieces, end = m * (i + 1) / pieces;
       gemm(end - begin, n, k, {a.data + begin * a.row, a.row, a.column}, b, {c.data + begin * c.row, c.row},
            accumulate);
-    });
-  else
-    for_pieces(n, m * k / kMultiplyAdds, [&](Index begin, Index end, Index) {
+    } else {
+      const Index begin = n * i / pieces, end = n * (i + 1) / pieces;
       gemm(m, end - begin, k, a, {b.data + begin * b.column, b.row, b.column}, {c.data + begin, c.row}, accumulate);
-    });
+    }
+  };
+#pragma omp parallel for schedule(static)
+  for (Index i = 0; i < pieces; ++i) piece(i);
 }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL
