@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include "autograd/attention.h"
 #include "autograd/error.h"
@@ -25,6 +26,7 @@ struct BenchFlags {
   std::string workload, dump;
   std::optional<std::int64_t> steps, length, batch;
   std::int64_t threads = 1;
+  bool ops = false;
 };
 
 std::vector<std::int64_t> sizes_of(const Shape& shape) {
@@ -40,6 +42,7 @@ class Steps {
   virtual double step() = 0;
   virtual void describe(SafetensorsWriter& file) = 0;
   virtual std::int64_t parameters() const = 0;
+  virtual Tape& tape() = 0;
 };
 
 class TrainingSteps : public Steps {
@@ -50,6 +53,7 @@ class TrainingSteps : public Steps {
   }
   double step() override { return learner_.step(batches_[(learner_.next_step() - 1) % kBatches]).loss; }
   std::int64_t parameters() const override { return parameter_count(model_.net); }
+  Tape& tape() override { return learner_.shards().tape(); }
   void describe(SafetensorsWriter& file) override {
     for (const NamedParameter& p : unique_parameters(model_.net))
       file.add("param/" + p.name, sizes_of(p.parameter.shape), std::as_const(model_.parameters).value(p.parameter));
@@ -96,6 +100,7 @@ class AttentionSteps : public Steps {
     return double{loss.item()};
   }
   std::int64_t parameters() const override { return 0; }
+  Tape& tape() override { return tape_; }
   void describe(SafetensorsWriter& file) override {
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       file.add(std::string("in/") + "qkvg"[i], sizes_of(shape_), std::as_const(set_).value(inputs_[i]));
@@ -161,6 +166,38 @@ double median(std::vector<double> x) {
   return *middle;
 }
 
+// Where the time of one more step went, by op: of its last shard, on one thread.
+std::string op_table(Steps& steps) {
+  struct Row {
+    double forward = 0, backward = 0;
+    int calls = 0;
+  };
+  std::map<std::string, Row> rows;
+  Row total;
+  steps.tape().timed = true;
+  steps.step();
+  for (std::size_t i = 0; i < steps.tape().size(); ++i) {
+    const Node& n = steps.tape().at(i).node();
+    Row& row = rows[n.op];
+    for (Row* r : {&row, &total}) {
+      r->forward += n.forward_seconds;
+      r->backward += n.backward_seconds;
+      ++r->calls;
+    }
+  }
+  std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second.forward + a.second.backward > b.second.forward + b.second.backward;
+  });
+  sorted.emplace_back("total", total);
+  std::string table =
+      fmt::format("{:<16}{:>7}{:>14}{:>14}{:>9}\n", "op", "nodes", "forward us", "backward us", "share");
+  for (const auto& [name, r] : sorted)
+    table += fmt::format("{:<16}{:>7}{:>14.1f}{:>14.1f}{:>7.1f} %\n", name, r.calls, r.forward * 1e6, r.backward * 1e6,
+                         100 * (r.forward + r.backward) / (total.forward + total.backward));
+  return table;
+}
+
 double peak_rss_mib() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -191,6 +228,7 @@ void run_bench(const BenchFlags& flags, Command& command) {
                   "{:.0f} that multiply-adds reach here\npeak memory {:.0f} MiB, loss {:.5f}\n",
                   seconds * 1e3, least * 1e3, times.seconds.size(), grouped(static_cast<std::int64_t>(tokens)), rate,
                   100 * rate / peak, peak, rss, times.last_loss));
+  if (flags.ops) command.say(op_table(*steps));
   command.answer({{"workload", w.name},
                   {"threads", flags.threads},
                   {"real", kRealName},
@@ -219,6 +257,7 @@ void add_bench(Options& options, Command& command) {
   options.add("--seq", flags->length, "another length of the sequences").range(1, 1'000'000).type("T");
   options.add("--batch", flags->batch, "another number of sequences").range(1, 1'000'000).type("B");
   options.add("--dump", flags->dump, "also write initial weights and batches, as safetensors").type("FILE");
+  options.flag("--ops", flags->ops, "also a table of the time of each op, forward and backward");
   add_threads(options, flags->threads);
   options.run([flags, &command] { run_bench(*flags, command); });
 }

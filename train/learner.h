@@ -25,6 +25,7 @@ class Learner {
   StepReport step(const Batch& batch);
   Evaluation evaluate(const Batch& batch) { return shards_.evaluate(batch); }
 
+  Shards& shards() { return shards_; }
   AdamW& optimizer() { return optimizer_; }
   const AdamW& optimizer() const { return optimizer_; }
 
