@@ -10,9 +10,20 @@
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
-Trainer::Trainer(const Config& config, int threads)
-    : config_((config.check(), config)),
-      task_(make_task(config.task, config.data)),
+namespace {
+std::unique_ptr<Task> task_of(const Config& config, std::shared_ptr<const Text> text) {
+  return config.task == kTextTask ? make_text(config.data, std::move(text)) : make_task(config.task, config.data);
+}
+// With the fingerprint that a text has given its settings.
+Config with_data(Config config, const Task& task) {
+  config.data = task.knobs();
+  return config;
+}
+}  // namespace
+
+Trainer::Trainer(const Config& config, int threads, std::shared_ptr<const Text> text)
+    : task_((config.check(), task_of(config, std::move(text)))),
+      config_(with_data(config, *task_)),
       model_(std::make_unique<Model>(config.model_for(*task_), config.seed)),
       data_(*task_, layout_of(config.model.kind), config.train.batch, config.seed),
       held_out_(data_.held_out(kHeldOut, config.seed)),
@@ -94,10 +105,12 @@ class SnapshotSeries {
 class Run {
  public:
   Run(const TrainOptions& options, const RunFolder& folder, const TrainObserver& observer)
-      : folder_(folder), trainer_(options.config, options.threads), snapshots_(load_snapshots_of(options)) {
+      : folder_(folder),
+        trainer_(options.config, options.threads, options.text),
+        snapshots_(load_snapshots_of(options)) {
     if (options.resume) resume();
     if (observer.on_ready) observer.on_ready();
-    write_file_atomically(folder_.file("config.toml"), options.config.to_toml());
+    write_file_atomically(folder_.file("config.toml"), trainer_.config().to_toml());
     log_.emplace(folder_.file("metrics.jsonl"), trainer_.steps_done());
     if (snapshots_.kept().empty()) snapshots_.offer(trainer_, kUnknown);
     if (!options.resume) save();  // a run that is killed at any time can go on

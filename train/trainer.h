@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "data/text.h"
 #include "train/checkpoint.h"
 #include "train/learner.h"
 #include "train/measures.h"
@@ -15,7 +16,7 @@ namespace tapehead::inline TAPEHEAD_REAL {
 class Trainer {
  public:
   /// Throws ConfigError for settings that contradict each other.
-  Trainer(const Config& config, int threads);
+  Trainer(const Config& config, int threads, std::shared_ptr<const Text> text = {});
 
   /// Learner::step() on the batch that the task draws for it.
   StepReport step();
@@ -36,8 +37,8 @@ class Trainer {
   static constexpr std::int64_t kHeldOut = 1000, kProbe = 16;
 
  private:
-  Config config_;
   std::unique_ptr<Task> task_;
+  Config config_;
   std::unique_ptr<Model> model_;
   BatchSource data_;
   Batch held_out_, probe_;
@@ -46,8 +47,9 @@ class Trainer {
 
 struct TrainOptions {
   Config config;
-  bool resume = false;        // go on from the folder's last.ckpt
-  std::uint64_t stop_at = 0;  // save and end after this step, as an interruption would; 0: no
+  std::shared_ptr<const Text> text = {};  // what the task "text" learns
+  bool resume = false;                    // go on from the folder's last.ckpt
+  std::uint64_t stop_at = 0;              // save and end after this step, as an interruption would; 0: no
   int threads = 1;
 };
 
