@@ -256,8 +256,8 @@ void add_bench(Options& options, Command& command) {
   options.add("--steps", flags->steps, "how many to measure").range(1, 1'000'000);
   options.add("--seq", flags->length, "another length of the sequences").range(1, 1'000'000).type("T");
   options.add("--batch", flags->batch, "another number of sequences").range(1, 1'000'000).type("B");
-  options.add("--dump", flags->dump, "also write initial weights and batches, as safetensors").type("FILE");
-  options.flag("--ops", flags->ops, "also a table of the time of each op, forward and backward");
+  options.add("--dump", flags->dump, "also write weights and batches, as safetensors").type("FILE");
+  options.flag("--ops", flags->ops, "also the time of each op, forward and backward");
   add_threads(options, flags->threads);
   options.run([flags, &command] { run_bench(*flags, command); });
 }

@@ -229,7 +229,7 @@ void run_train(const TrainFlags& flags, Command& command) {
 void add_train(Options& options, Command& command) {
   auto flags = std::make_shared<TrainFlags>();
   options.add("task", flags->task, "what to learn; tapehead tasks lists them").type("TASK");
-  options.add("--data", flags->data, "a text to learn, character by character, instead of a task").type("FILE");
+  options.add("--data", flags->data, "a text to learn instead, character by character").type("FILE");
   options.add("--config", flags->config, "settings from a TOML file").type("FILE");
   options.add("--set", flags->set, "one setting: docs/config.md lists them").type("KEY=VALUE");
   options.add("--steps", flags->steps, "the same as --set train.steps=N");
