@@ -78,7 +78,8 @@ class TrainingSteps : public Steps {
   std::vector<Batch> batches_;
 };
 
-// Attention alone: loss = sum(attention(q, k, v) * g).
+// Attention alone: loss = sum(attention(q, k, v) * g), a head at a time, so that only one head's gradient of the
+// product lies beside the output. The constant g has the numbers of q.
 class AttentionSteps : public Steps {
  public:
   explicit AttentionSteps(const Workload& w) : shape_{w.batch, w.model.heads, w.length, w.model.width / w.model.heads} {
@@ -88,28 +89,29 @@ class AttentionSteps : public Steps {
   double step() override {
     tape_.reset();
     set_.zero_grad();
-    const auto constant = [this](const Parameter& p) {
-      NoGrad no_grad(tape_);
-      return tape_.param(p);
-    };
     const Tensor q = tape_.param(inputs_[0]), k = tape_.param(inputs_[1]), v = tape_.param(inputs_[2]);
     Attention options;
     options.mask.causal = true;
-    const Tensor loss = sum(mul(attention(q, k, v, options), constant(inputs_[3])));
+    const Tensor out = attention(q, k, v, options), g = detach(q);
+    Tensor loss;
+    for (Index head = 0; head < shape_[1]; ++head) {
+      const Tensor part = sum(mul(slice(out, 1, head, head + 1), slice(g, 1, head, head + 1)));
+      loss = loss.defined() ? loss + part : part;
+    }
     tape_.backward(loss);
     return double{loss.item()};
   }
   std::int64_t parameters() const override { return 0; }
   Tape& tape() override { return tape_; }
   void describe(SafetensorsWriter& file) override {
-    for (std::size_t i = 0; i < inputs_.size(); ++i)
-      file.add(std::string("in/") + "qkvg"[i], sizes_of(shape_), std::as_const(set_).value(inputs_[i]));
+    for (std::size_t i = 0; i < 4; ++i)
+      file.add(std::string("in/") + "qkvg"[i], sizes_of(shape_), std::as_const(set_).value(inputs_[i % 3]));
   }
 
  private:
   Shape shape_;
   ParameterSet set_;
-  std::array<Parameter, 4> inputs_;  // q, k, v, g
+  std::array<Parameter, 3> inputs_;  // q, k, v
   Tape tape_{set_};
 };
 

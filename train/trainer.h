@@ -47,10 +47,10 @@ class Trainer {
 
 struct TrainOptions {
   Config config;
-  std::shared_ptr<const Text> text = {};  // what the task "text" learns
   bool resume = false;                    // go on from the folder's last.ckpt
   std::uint64_t stop_at = 0;              // save and end after this step, as an interruption would; 0: no
   int threads = 1;
+  std::shared_ptr<const Text> text = {};  // what the task "text" learns
 };
 
 /// What a caller may watch and decide; none of it changes the result.
