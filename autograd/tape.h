@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <initializer_list>
 #include <span>
@@ -36,7 +37,8 @@ struct Node {
   Index parameter;      // offset in the ParameterSet, or -1
   bool requires_grad;
   bool keep_grad;
-  bool released;  // the gradient was used and its memory given back
+  bool released;                                     // the gradient was used and its memory given back
+  double forward_seconds = 0, backward_seconds = 0;  // when the tape is timed
 };
 
 /// What decides random numbers on a tape, beside the op's ordinal and the element's index.
@@ -111,6 +113,7 @@ class Tape {
   bool recording() const { return recording_; }
   bool training = false;      // dropout acts
   bool keep_weights = false;  // attention fills its node "attention.weights"
+  bool timed = false;         // nodes get the time from their making to the next one's, and of their backward call
   RandomContext random;
 
   // --- looking
@@ -133,6 +136,7 @@ class Tape {
     std::uint32_t node;
   };
   Node& push(const char* op, const Shape& shape, const Strides& strides);
+  double lap();  // seconds since the last call
   Tensor last() { return at(nodes_.size() - 1); }
   Real* grad_buffer(std::uint32_t index);
   void check_count(const char* op, const Shape& shape, std::size_t count) const;
@@ -151,6 +155,8 @@ class Tape {
   Real* gradient_block_ = nullptr;
   const char* scope_ = "";
   std::uint32_t pass_ = 1, ordinal_ = 0;
+  std::uint32_t timed_node_ = 0;
+  std::chrono::steady_clock::time_point lap_start_;
   bool recording_ = true, walked_ = false;
 };
 

@@ -9,6 +9,8 @@ namespace tapehead {
 namespace {
 
 void require_suits(const Task& task, Layout layout) {
+  if (task.continues() && layout != Layout::joined)
+    throw ConfigError(error_line("batch", "only a decoder learns " + task.name(), "", "set model.kind to decoder"));
   if (layout == Layout::aligned && !task.aligned())
     throw ConfigError(error_line("batch",
                                  "an encoder alone cannot learn " + task.name() +
@@ -27,6 +29,7 @@ void require_equal_lengths(const std::vector<Example>& examples) {
 
 void lay_out(const Task& task, const std::vector<Example>& examples, Layout layout, Batch& batch) {
   require_suits(task, layout);
+  if (task.continues()) layout = Layout::aligned;
   require_equal_lengths(examples);
   const std::size_t B = examples.size();
   const std::size_t S = B ? examples[0].source.size() : 0, M = B ? examples[0].target.size() : 0;
@@ -59,6 +62,7 @@ void lay_out(const Task& task, const std::vector<Example>& examples, Layout layo
 }
 
 std::int64_t longest_sequence(const Task& task, Layout layout) {
+  if (task.continues()) return task.source_length();
   switch (layout) {
     case Layout::joined:
       return task.source_length() + task.target_length();
@@ -78,7 +82,7 @@ BatchSource::BatchSource(const Task& task, Layout layout, std::int64_t sequences
 const Batch& BatchSource::training(std::uint32_t step) {
   for (std::size_t i = 0; i < examples_.size(); ++i) {
     rng::Generator random(rng::Stream(seed_, rng::Purpose::training_data, step, static_cast<std::uint32_t>(i)));
-    draw_split(task_, false, random, examples_[i]);
+    task_.draw_side(false, random, examples_[i]);
   }
   lay_out(task_, examples_, layout_, batch_);
   return batch_;
@@ -88,7 +92,7 @@ Batch BatchSource::held_out(std::int64_t count, std::uint64_t seed) const {
   std::vector<Example> examples(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < examples.size(); ++i) {
     rng::Generator random(rng::Stream(seed, rng::Purpose::evaluation_data, 0, static_cast<std::uint32_t>(i)));
-    draw_split(task_, true, random, examples[i]);
+    task_.draw_side(true, random, examples[i]);
   }
   Batch batch;
   lay_out(task_, examples, layout_, batch);

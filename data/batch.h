@@ -21,6 +21,7 @@ struct Batch {
 
 /// joined:  inputs = source | target without its last token; row S + m predicts target[m] from column link[m].
 /// aligned: inputs = source, row m predicts target[m]; throws ConfigError when the task is not aligned.
+/// A task that continues its source is joined as it is: inputs = source, row m predicts target[m].
 /// split:   source as it is, inputs = separator, then target without its last token; row m predicts target[m].
 /// Allocates nothing when the batch last held as many tokens. Examples of unequal lengths throw ShapeError.
 void lay_out(const Task& task, const std::vector<Example>& examples, Layout layout, Batch& batch);

@@ -6,6 +6,7 @@
 
 #include "autograd/error.h"
 #include "data/builtin.h"
+#include "data/text.h"
 
 namespace tapehead {
 
@@ -62,15 +63,15 @@ bool held_out(const std::vector<std::int32_t>& source) {
   return (hash ^ hash >> 32) % 10 == 0;
 }
 
-void draw_split(const Task& task, bool want_held_out, rng::Generator& random, Example& example) {
+void Task::draw_side(bool want_held_out, rng::Generator& random, Example& example) const {
   // Out of N sources, each as likely as any, 10 000 draws miss a single wanted one with probability exp(-10 000 / N);
   // where N is large about a tenth is held out and a handful of draws is enough.
   for (int tries = 0; tries < 10'000; ++tries) {
-    task.draw(random, example);
-    if (held_out(example.source) == want_held_out) return;
+    draw(random, example);
+    if (tapehead::held_out(example.source) == want_held_out) return;
   }
   throw ConfigError(
-      error_line(task.name(), std::string("no source is ") + (want_held_out ? "held out" : "left to train on"), "",
+      error_line(name(), std::string("no source is ") + (want_held_out ? "held out" : "left to train on"), "",
                  "a source is held out by its hash, one in ten; let data.* allow for more different sources"));
 }
 
@@ -83,6 +84,7 @@ const std::vector<TaskEntry>& tasks() {
 }
 
 std::unique_ptr<Task> make_task(const std::string& name, const std::vector<TaskKnob>& settings) {
+  if (name == kTextTask) return make_text(settings);
   std::vector<std::string> names;
   for (const TaskEntry& entry : tasks()) {
     names.push_back(entry.name);
@@ -91,7 +93,7 @@ std::unique_ptr<Task> make_task(const std::string& name, const std::vector<TaskK
     for (const bool side : {false, true}) {
       rng::Generator random(rng::Stream(0, rng::Purpose::check));
       Example example;
-      draw_split(*task, side, random, example);
+      task->draw_side(side, random, example);
     }
     return task;
   }

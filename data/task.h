@@ -59,8 +59,14 @@ class Task {
   virtual std::int64_t target_length() const = 0;
   /// True when the source alone decides every target token, one for each of its own: then an encoder can learn it.
   virtual bool aligned() const = 0;
+  /// True when each target token is the one after its source token: a decoder, and nothing else, reads the source
+  /// alone.
+  virtual bool continues() const { return false; }
   /// Any sequence of the task, into a reused example.
   virtual void draw(rng::Generator& random, Example& example) const = 0;
+  /// Any sequence held out, or any other. Unless said otherwise, draws until held_out(source) fits; throws ConfigError
+  /// when the task seems to have none such.
+  virtual void draw_side(bool held_out, rng::Generator& random, Example& example) const;
   /// The target and its links for a source that a user typed; throws ConfigError when the rule does not apply.
   virtual void answer(Example& example) const = 0;
 };
@@ -68,8 +74,6 @@ class Task {
 /// True for the tenth of all sources that no training batch contains: their hash is 0 mod 10. The hash is FNV-1a
 /// (64 bits, Fowler, Noll and Vo) over the ids as little-endian 32-bit words, its high half folded onto the low one.
 bool held_out(const std::vector<std::int32_t>& source);
-/// Draws until the example is held out, or until it is not. Throws ConfigError when the task seems to have none such.
-void draw_split(const Task& task, bool want_held_out, rng::Generator& random, Example& example);
 
 struct TaskEntry {
   std::string name;
@@ -77,6 +81,8 @@ struct TaskEntry {
 };
 /// Every built-in task. A new one is a file and a line here.
 const std::vector<TaskEntry>& tasks();
+/// The task that learns from a file, which the table above does not hold: data/text.h.
+constexpr const char* kTextTask = "text";
 /// Only name and value of a setting count; what is not set keeps its default. Throws ConfigError with one line a
 /// problem: an unknown name or knob (with a suggestion), a value out of range, knobs that contradict each other or
 /// leave nothing to train on or to hold out.

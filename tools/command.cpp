@@ -27,6 +27,7 @@ const std::vector<Verb> kVerbs = {
     {"gradcheck", "every gradient against differences, in double", add_gradcheck},
     {"tasks", "what can be learned here", add_tasks},
     {"info", "what a checkpoint holds", add_info},
+    {"bench", "step time of a standard workload", add_bench},
 };
 
 constexpr std::int64_t kMostThreads = 256;

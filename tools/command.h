@@ -47,6 +47,7 @@ void add_explain(Options& options, Command& command);
 void add_gradcheck(Options& options, Command& command);
 void add_tasks(Options& options, Command& command);
 void add_info(Options& options, Command& command);
+void add_bench(Options& options, Command& command);
 
 /// Declares --seed, a whole number from 0.
 void add_seed(Options& options, std::optional<std::int64_t>& seed, const char* help);

@@ -10,14 +10,14 @@ namespace tapehead::inline TAPEHEAD_REAL {
 namespace {
 
 struct EvalFlags {
-  std::string model;
+  std::string model, data;
   std::int64_t sequences = 1000;
   std::optional<std::int64_t> seed;
   std::int64_t threads = 1;
 };
 
 void run_eval(const EvalFlags& flags, Command& command) {
-  const Session session = Session::open(flags.model);
+  const Session session = Session::open(flags.model, flags.data);
   // Not the seed that training evaluated with: these sequences decided nothing.
   const std::uint64_t seed = flags.seed ? static_cast<std::uint64_t>(*flags.seed) : session.file.config.seed + 1;
   const Batch batch = session.held_out(flags.sequences, seed);
@@ -40,6 +40,7 @@ void run_eval(const EvalFlags& flags, Command& command) {
 void add_eval(Options& options, Command& command) {
   auto flags = std::make_shared<EvalFlags>();
   options.add("model", flags->model, "a run folder or a checkpoint").required().type("RUN|CKPT");
+  options.add("--data", flags->data, "the text that a model of text was trained on").type("FILE");
   options.add("--sequences", flags->sequences, "how many sequences to draw").range(1, 1'000'000);
   add_seed(options, flags->seed, "of the sequences; the training's plus 1 if not given");
   add_threads(options, flags->threads);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "autograd/error.h"
+#include "data/text.h"
 #include "nn/generate.h"
 #include "tools/command.h"
 #include "tools/inspect/heatmap.h"
@@ -51,30 +52,45 @@ std::string drawn(const Session& session, const std::vector<std::int32_t>& sourc
   return draw_overview(attention_maps(*session.model, batch, 0, session.vocabulary().tokens()), figure);
 }
 
-void run_generate(const GenerateFlags& flags, Command& command) {
-  const Session session = Session::open(flags.model);
+/// What the model reads before it speaks, and how much it is asked to say.
+struct Beginning {
+  std::vector<std::int32_t> source, ids;
+  std::int64_t count = 0;
+};
+
+Beginning beginning_of(const Session& session, const GenerateFlags& flags) {
   const Task& task = *session.task;
-  if (session.layout() == Layout::aligned)
-    throw ConfigError(error_line("generate", session.path + " is an encoder, which continues nothing", {},
-                                 "tapehead inspect shows what it does with an input"));
+  constexpr std::int64_t kCharacters = 200;  // of a text, unless told
+  if (task.continues())
+    return {{}, encode_text(session.vocabulary(), flags.prompt), flags.tokens.value_or(kCharacters)};
   const Prompt prompt = read_prompt(task, flags.prompt);
   Example example{prompt.source, {}, {}};
   task.answer(example);  // refuses a source of another length or kind than those it was trained on
-  const std::int64_t count = flags.tokens ? *flags.tokens : answers_from(task, prompt.target.size());
-  if (count == 0)
+  Beginning begin;
+  begin.count = flags.tokens ? *flags.tokens : answers_from(task, prompt.target.size());
+  if (begin.count == 0)
     throw ConfigError(error_line("generate", "after this prompt " + task.name() + " asks and does not answer", {},
                                  "end the prompt with a question, or give --tokens"));
-  std::vector<std::int32_t> source, ids;
-  (session.layout() == Layout::split ? source : ids) = prompt.source;
-  ids.push_back(task.separator());
-  ids.insert(ids.end(), prompt.target.begin(), prompt.target.end());
+  (session.layout() == Layout::split ? begin.source : begin.ids) = prompt.source;
+  begin.ids.push_back(task.separator());
+  begin.ids.insert(begin.ids.end(), prompt.target.begin(), prompt.target.end());
+  return begin;
+}
+
+void run_generate(const GenerateFlags& flags, Command& command) {
+  const Session session = Session::open(flags.model);
+  if (session.layout() == Layout::aligned)
+    throw ConfigError(error_line("generate", session.path + " is an encoder, which continues nothing", {},
+                                 "tapehead inspect shows what it does with an input"));
+  auto [source, ids, count] = beginning_of(session, flags);
   Sampling sampling = flags.sampling;
   if (flags.seed) sampling.seed = static_cast<std::uint64_t>(*flags.seed);
   if (!flags.stop.empty()) sampling.stop = session.vocabulary().id(flags.stop);
   set_threads(flags.threads);
   const Generated said = generate(*session.model, ids, source, count, sampling);
   command.start();
-  const std::string text = session.vocabulary().decode(said.tokens);
+  const std::string text = session.task->continues() ? decode_text(session.vocabulary(), said.tokens)
+                                                     : session.vocabulary().decode(said.tokens);
   command.say(text + "\n");
   if (said.forgotten > 0)
     command.say(fmt::format("the context holds {}: at the end the first {} were out of sight\n",

@@ -17,7 +17,7 @@ namespace tapehead::inline TAPEHEAD_REAL {
 namespace {
 
 struct InspectFlags {
-  std::string model, input, kind, show = "all";
+  std::string model, data, input, kind, show = "all";
   std::optional<std::int64_t> layer, head;
   std::int64_t sequences = 100;
 };
@@ -102,7 +102,7 @@ std::string command_of(const InspectFlags& flags, const Command& command) {
 }
 
 void run_inspect(const InspectFlags& flags, Command& command) {
-  Session session = Session::open(flags.model);
+  Session session = Session::open(flags.model, flags.data);
   const Batch sequence = chosen_sequence(session, flags.input);
   const std::vector<Snapshot> moments = flags.input.empty() ? three_moments(flags.model) : std::vector<Snapshot>{};
   const Batch batch = session.held_out(flags.sequences, session.file.config.seed);
@@ -133,6 +133,7 @@ void run_inspect(const InspectFlags& flags, Command& command) {
 void add_inspect(Options& options, Command& command) {
   auto flags = std::make_shared<InspectFlags>();
   options.add("model", flags->model, "a run folder or a checkpoint").required().type("RUN|CKPT");
+  options.add("--data", flags->data, "the text that a model of text was trained on").type("FILE");
   options.add("--input", flags->input, "your own sequence: 'source', or 'source | target'");
   options.add("--layer", flags->layer, "draw a head of this layer alone, from 0").range(0, 1'000'000);
   options.add("--head", flags->head, "draw this head alone, from 0").range(0, 1'000'000);

@@ -5,16 +5,23 @@
 #include <algorithm>
 
 #include "autograd/error.h"
+#include "data/text.h"
 #include "tools/command.h"
+#include "train/files.h"
 #include "train/run_folder.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
-Session Session::open(const std::string& run_or_checkpoint) {
+Session Session::open(const std::string& run_or_checkpoint, const std::string& text) {
   Session s;
   s.path = checkpoint_of(run_or_checkpoint);
   s.file = CheckpointFile::load(s.path);
   s.task = make_task(s.file.config.task, s.file.config.data);
+  if (s.task->continues()) {
+    const auto vocabulary_alone = std::make_shared<Text>();
+    vocabulary_alone->vocabulary = Vocabulary(s.file.vocabulary);
+    s.task = make_text(s.file.config.data, text.empty() ? vocabulary_alone : Text::decode(read_file(text), text));
+  }
   s.model = std::make_unique<Model>(load_model(s.file, s.file.config.model_for(*s.task), s.path));
   return s;
 }

@@ -15,7 +15,8 @@ struct Session {
   std::unique_ptr<Model> model;
 
   /// From a run folder (its best.ckpt) or a checkpoint file. Throws FileError.
-  static Session open(const std::string& run_or_checkpoint);
+  /// `text` is the file that a model of text draws unseen sequences from; empty: there are none.
+  static Session open(const std::string& run_or_checkpoint, const std::string& text = "");
 
   Layout layout() const { return layout_of(file.config.model.kind); }
   const Vocabulary& vocabulary() const { return task->vocabulary(); }

@@ -12,6 +12,7 @@
 #include "autograd/error.h"
 #include "tools/command.h"
 #include "tools/progress.h"
+#include "train/files.h"
 #include "train/trainer.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
@@ -19,7 +20,7 @@ namespace tapehead::inline TAPEHEAD_REAL {
 namespace {
 
 struct TrainFlags {
-  std::string task, config, resume, out;
+  std::string task, data, config, resume, out;
   std::vector<std::string> set;
   std::optional<std::int64_t> steps;
   std::optional<std::int64_t> seed;
@@ -47,11 +48,15 @@ void apply(const TrainFlags& flags, Config& config) {
 }
 
 Config config_of(const TrainFlags& flags) {
-  if (flags.task.empty() && flags.config.empty())
+  if (!flags.data.empty() && !flags.task.empty() && flags.task != kTextTask)
+    throw ConfigError(error_line("train", "--data is a text to learn, and " + in_quotes(flags.task) + " is a task", {},
+                                 "leave out one of them"));
+  if (flags.task.empty() && flags.config.empty() && flags.data.empty())
     throw ConfigError(
         error_line("train", "neither a task nor a config is given", {}, "tapehead tasks lists the tasks"));
   Config config;
   if (!flags.task.empty()) config = Config::defaults(flags.task);
+  if (!flags.data.empty()) config = Config::defaults(kTextTask);
   apply(flags, config);
   return config;
 }
@@ -180,6 +185,14 @@ void require_memory(const ModelConfig& m, std::int64_t batch) {
         "lower model.width, model.layers or train.batch"));
 }
 
+std::unique_ptr<Task> task_of(const TrainOptions& options) {
+  const Config& config = options.config;
+  if (config.task != kTextTask) return make_task(config.task, config.data);
+  if (!options.text)
+    throw ConfigError(error_line("train", "the text to learn is missing", {}, "give it with --data FILE"));
+  return make_text(config.data, options.text);
+}
+
 void run_train(const TrainFlags& flags, Command& command) {
   TrainOptions options;
   options.resume = !flags.resume.empty();
@@ -189,8 +202,9 @@ void run_train(const TrainFlags& flags, Command& command) {
   options.stop_at = static_cast<std::uint64_t>(flags.stop_at.value_or(0));
   options.threads = static_cast<int>(flags.threads);
   set_threads(flags.threads);
+  if (!flags.data.empty()) options.text = Text::decode(read_file(flags.data), flags.data);
   options.config.check();
-  const ModelConfig model = options.config.model_for(*make_task(options.config.task, options.config.data));
+  const ModelConfig model = options.config.model_for(*task_of(options));
   require_memory(model, options.config.train.batch);
   const std::int64_t parameters = parameter_count(Model(model, options.config.seed).net);
   if (!folder)
@@ -215,6 +229,7 @@ void run_train(const TrainFlags& flags, Command& command) {
 void add_train(Options& options, Command& command) {
   auto flags = std::make_shared<TrainFlags>();
   options.add("task", flags->task, "what to learn; tapehead tasks lists them").type("TASK");
+  options.add("--data", flags->data, "a text to learn instead, character by character").type("FILE");
   options.add("--config", flags->config, "settings from a TOML file").type("FILE");
   options.add("--set", flags->set, "one setting: docs/config.md lists them").type("KEY=VALUE");
   options.add("--steps", flags->steps, "the same as --set train.steps=N");

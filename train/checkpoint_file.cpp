@@ -81,15 +81,29 @@ std::string fault(const std::vector<StoredTensor>& tensors, std::uint8_t width) 
 
 bool is_share(double value) { return !(value < 0 || value > 1); }  // NaN: not evaluated
 
+// Of a vocabulary that is the file's own.
+std::string fault(const std::vector<std::string>& vocabulary) {
+  if (vocabulary.empty()) return "the vocabulary is empty";
+  try {
+    Vocabulary checked(vocabulary);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
 std::string fault(const CheckpointFile& file) {
   const std::unique_ptr<Task> task = make_task(file.config.task, file.config.data);
-  if (file.vocabulary != task->vocabulary().tokens())
+  if (task->continues()) {
+    if (std::string wrong = fault(file.vocabulary); !wrong.empty()) return wrong;
+  } else if (file.vocabulary != task->vocabulary().tokens()) {
     return "vocabulary of " + std::to_string(file.vocabulary.size()) + " tokens is not that of " + file.config.task +
            ", which has " + std::to_string(task->vocabulary().size());
+  }
   const std::int64_t size = file.config.model.vocabulary;
-  if (size != 0 && size != task->vocabulary().size())
+  if (size != 0 && size != static_cast<std::int64_t>(file.vocabulary.size()))
     return "model.vocabulary is " + std::to_string(size) + ", the vocabulary has " +
-           std::to_string(task->vocabulary().size()) + " tokens";
+           std::to_string(file.vocabulary.size()) + " tokens";
   if (file.width != 4 && file.width != 8) return "width is " + std::to_string(file.width) + ", expected 4 or 8";
   if (!is_share(file.exact_match) || !is_share(file.token_accuracy)) return "exact_match is outside [0, 1]";
   const auto steps = static_cast<std::uint64_t>(file.config.train.steps);

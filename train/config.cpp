@@ -20,6 +20,11 @@ const std::vector<Recipe>& recipes() {
       {"copy",
        {"model.layers=1", "model.heads=2", "model.tie_embeddings=false", "model.init_std=0.04",
         "train.learning_rate=0.003", "train.warmup=50"}},
+      // nanoGPT's for a CPU.
+      {kTextTask,
+       {"model.layers=4", "model.width=128", "model.bias=false", "train.batch=12", "train.learning_rate=0.001",
+        "train.min_learning_rate=0.0001", "train.warmup=100", "train.steps=2000", "train.weight_decay=0.1",
+        "train.eval_every=250"}},
       {"lookup",
        {"model.layers=1", "model.heads=1", "model.init_std=0.05", "train.learning_rate=0.002", "train.warmup=100"}}};
   return all;
@@ -139,6 +144,8 @@ void check_task(const Config& config, Problems& problems) {
     problems.add("model.kind is encoder, which cannot learn " + config.task +
                      ": its source does not decide a target token for each of its own",
                  "set model.kind to decoder or encoder-decoder");
+  if (task->continues() && layout != Layout::joined)
+    problems.add("model.kind is " + name_of(config.model.kind) + ", only a decoder learns " + config.task);
   const std::int64_t needed = longest_sequence(*task, layout);
   if (config.model.context > 0 && config.model.context < needed)
     problems.add("model.context " + std::to_string(config.model.context) + " is too short for " + config.task +
@@ -164,7 +171,7 @@ void Config::check() const {
 
 ModelConfig Config::model_for(const Task& of) const {
   ModelConfig complete = model;
-  complete.vocabulary = of.vocabulary().size();
+  if (of.vocabulary().size() > 0) complete.vocabulary = of.vocabulary().size();  // else that of the checkpoint
   if (complete.context == 0) complete.context = longest_sequence(of, layout_of(model.kind));
   return complete;
 }

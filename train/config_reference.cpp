@@ -32,9 +32,12 @@ std::string config_reference() {
   text += kHead;
   const std::vector<ConfigKey> general = config_keys(config);
   for (const ConfigKey& key : general) text += row(key);
-  for (const TaskEntry& entry : tasks()) {
-    Config of_task = Config::defaults(entry.name);
-    text += "\n## " + entry.name + "\n\n" + kHead;
+  std::vector<std::string> names;
+  for (const TaskEntry& entry : tasks()) names.push_back(entry.name);
+  names.emplace_back(kTextTask);
+  for (const std::string& name : names) {
+    Config of_task = Config::defaults(name);
+    text += "\n## " + name + "\n\n" + kHead;
     for (const ConfigKey& key : config_keys(of_task))
       if (key.name.starts_with("data.") || key.text() != find_key(general, key.name)->text()) text += row(key);
   }

@@ -36,6 +36,8 @@ class Shards {
   /// In a repeated step of equal sizes it allocates nothing.
   double gradients(const Batch& batch, const RandomContext& random, Real label_smoothing);
   Evaluation evaluate(const Batch& batch);
+  /// The first thread's tape: with one thread it holds the last shard of the last pass.
+  Tape& tape() { return *tapes_[0]; }
 
  private:
   template <class F>

@@ -13,6 +13,7 @@
 #include "nn/transformer.h"
 #include "train/checkpoint.h"
 #include "train/config.h"
+#include "train/learner.h"
 #include "train/measures.h"
 #include "train/optimizer.h"
 #include "train/run_folder.h"

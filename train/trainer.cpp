@@ -7,63 +7,35 @@
 
 #include "autograd/error.h"
 #include "train/metrics_log.h"
-#include "train/schedule.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
-Trainer::Trainer(const Config& config, int threads)
-    : config_((config.check(), config)),
-      task_(make_task(config.task, config.data)),
+namespace {
+std::unique_ptr<Task> task_of(const Config& config, std::shared_ptr<const Text> text) {
+  return config.task == kTextTask ? make_text(config.data, std::move(text)) : make_task(config.task, config.data);
+}
+// With the fingerprint that a text has given its settings.
+Config with_data(Config config, const Task& task) {
+  config.data = task.knobs();
+  return config;
+}
+}  // namespace
+
+Trainer::Trainer(const Config& config, int threads, std::shared_ptr<const Text> text)
+    : task_((config.check(), task_of(config, std::move(text)))),
+      config_(with_data(config, *task_)),
       model_(std::make_unique<Model>(config.model_for(*task_), config.seed)),
       data_(*task_, layout_of(config.model.kind), config.train.batch, config.seed),
       held_out_(data_.held_out(kHeldOut, config.seed)),
       probe_(data_.held_out(kProbe, config.seed)),
-      shards_(*model_, threads),
-      parameters_(unique_parameters(model_->net)),
-      optimizer_(parameters_, model_->parameters.size(), config.train) {}
+      learner_(*model_, config.train, config.seed, threads) {}
 
-namespace {
-
-[[noreturn]] void fail_not_finite(const Model& model, const std::vector<NamedParameter>& parameters, std::uint64_t step,
-                                  double loss) {
-  std::string where = "the loss";
-  for (const NamedParameter& p : parameters) {
-    const Real* g = model.parameters.grads() + p.parameter.offset;
-    if (std::any_of(g, g + p.parameter.shape.numel(), [](Real x) { return !std::isfinite(x); })) {
-      where = "the gradient of " + p.name;
-      break;
-    }
-  }
-  throw Error(error_line("train",
-                         where + " is not finite at step " + std::to_string(step) + ", loss " + std::to_string(loss),
-                         {}, "lower train.learning_rate, or set train.clip"));
-}
-
-}  // namespace
-
-StepReport Trainer::step() {
-  const std::uint64_t number = optimizer_.steps() + 1;
-  const TrainConfig& train = config_.train;
-  const Batch& batch = data_.training(static_cast<std::uint32_t>(number));
-  const RandomContext random{config_.seed, static_cast<std::uint32_t>(number), 0};
-  StepReport report;
-  report.step = number;
-  report.loss = shards_.gradients(batch, random, static_cast<Real>(train.label_smoothing));
-  report.learning_rate = learning_rate(train, static_cast<std::int64_t>(number));
-  optimizer_.drop_frozen(model_->parameters);
-  report.grad_norm = global_norm(model_->parameters);
-  report.tokens = batch.sequences * (batch.source_length + batch.target_length);
-  if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm))
-    fail_not_finite(*model_, parameters_, number, report.loss);
-  const bool clips = train.clip > 0 && report.grad_norm > train.clip;
-  optimizer_.step(model_->parameters, report.learning_rate, clips ? train.clip / report.grad_norm : 1);
-  return report;
-}
+StepReport Trainer::step() { return learner_.step(data_.training(static_cast<std::uint32_t>(learner_.next_step()))); }
 
 Snapshot Trainer::snapshot() {
   Snapshot s;
   s.step = steps_done();
-  s.loss = shards_.evaluate(probe_).loss;
+  s.loss = learner_.evaluate(probe_).loss;
   s.exact_match = std::numeric_limits<double>::quiet_NaN();
   s.maps = attention_maps(*model_, probe_, 0, task_->vocabulary().tokens());
   return s;
@@ -75,7 +47,7 @@ CheckpointFile Trainer::checkpoint() {
   file.loss = file.exact_match = file.token_accuracy = std::numeric_limits<double>::quiet_NaN();
   file.training.emplace();
   file.training->step = steps_done();
-  file.training->moments = store_moments(*model_, optimizer_);
+  file.training->moments = store_moments(*model_, learner_.optimizer());
   return file;
 }
 
@@ -87,8 +59,8 @@ void Trainer::load(const CheckpointFile& file, const std::string& path) {
                                path + " was trained in " + (file.width == 8 ? "double" : "float") + " precision", {},
                                file.width == 8 ? "resume with --double" : "resume without --double"));
   *model_ = load_model(file, model_->config, path);
-  load_moments(file.training->moments, *model_, optimizer_, path);
-  optimizer_.set_steps(file.training->step);
+  load_moments(file.training->moments, *model_, learner_.optimizer(), path);
+  learner_.optimizer().set_steps(file.training->step);
 }
 
 namespace {
@@ -133,10 +105,12 @@ class SnapshotSeries {
 class Run {
  public:
   Run(const TrainOptions& options, const RunFolder& folder, const TrainObserver& observer)
-      : folder_(folder), trainer_(options.config, options.threads), snapshots_(load_snapshots_of(options)) {
+      : folder_(folder),
+        trainer_(options.config, options.threads, options.text),
+        snapshots_(load_snapshots_of(options)) {
     if (options.resume) resume();
     if (observer.on_ready) observer.on_ready();
-    write_file_atomically(folder_.file("config.toml"), options.config.to_toml());
+    write_file_atomically(folder_.file("config.toml"), trainer_.config().to_toml());
     log_.emplace(folder_.file("metrics.jsonl"), trainer_.steps_done());
     if (snapshots_.kept().empty()) snapshots_.offer(trainer_, kUnknown);
     if (!options.resume) save();  // a run that is killed at any time can go on

@@ -4,31 +4,23 @@
 #include <functional>
 #include <memory>
 
+#include "data/text.h"
 #include "train/checkpoint.h"
+#include "train/learner.h"
 #include "train/measures.h"
 #include "train/run_folder.h"
-#include "train/shards.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
-
-struct StepReport {
-  std::uint64_t step = 0;  // from 1
-  double loss = 0;         // nats a counted token, of this step's batch before its update
-  double learning_rate = 0;
-  double grad_norm = 0;     // before clipping
-  std::int64_t tokens = 0;  // read by the model: sources and inputs
-};
 
 /// Everything that a step changes. step() is a function of the config and the step's number alone.
 class Trainer {
  public:
   /// Throws ConfigError for settings that contradict each other.
-  Trainer(const Config& config, int threads);
+  Trainer(const Config& config, int threads, std::shared_ptr<const Text> text = {});
 
-  /// Draws the batch of the next step, computes the gradient, clips it, and updates the parameters. Once sizes repeat
-  /// it allocates nothing. Throws Error, and changes no parameter, when the loss or the gradient is not finite.
+  /// Learner::step() on the batch that the task draws for it.
   StepReport step();
-  Evaluation evaluate() { return shards_.evaluate(held_out_); }
+  Evaluation evaluate() { return learner_.evaluate(held_out_); }
   /// The probe's attention and loss as they are now.
   Snapshot snapshot();
 
@@ -36,7 +28,7 @@ class Trainer {
   CheckpointFile checkpoint();
   void load(const CheckpointFile& file, const std::string& path);
 
-  std::uint64_t steps_done() const { return optimizer_.steps(); }
+  std::uint64_t steps_done() const { return learner_.optimizer().steps(); }
   const Config& config() const { return config_; }
   const Task& task() const { return *task_; }
   Model& model() { return *model_; }
@@ -45,21 +37,20 @@ class Trainer {
   static constexpr std::int64_t kHeldOut = 1000, kProbe = 16;
 
  private:
-  Config config_;
   std::unique_ptr<Task> task_;
+  Config config_;
   std::unique_ptr<Model> model_;
   BatchSource data_;
   Batch held_out_, probe_;
-  Shards shards_;
-  std::vector<NamedParameter> parameters_;
-  AdamW optimizer_;
+  Learner learner_;
 };
 
 struct TrainOptions {
   Config config;
-  bool resume = false;        // go on from the folder's last.ckpt
-  std::uint64_t stop_at = 0;  // save and end after this step, as an interruption would; 0: no
+  bool resume = false;                    // go on from the folder's last.ckpt
+  std::uint64_t stop_at = 0;              // save and end after this step, as an interruption would; 0: no
   int threads = 1;
+  std::shared_ptr<const Text> text = {};  // what the task "text" learns
 };
 
 /// What a caller may watch and decide; none of it changes the result.

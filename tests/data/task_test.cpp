@@ -87,7 +87,7 @@ TEST(DrawSplit, GivesTheSideAskedFor) {
   auto random = generator();
   Example example;
   for (int i = 0; i < 200; ++i) {
-    draw_split(*task, i % 2 == 0, random, example);
+    task->draw_side(i % 2 == 0, random, example);
     EXPECT_EQ(held_out(example.source), i % 2 == 0);
   }
 }
@@ -106,7 +106,7 @@ TEST(DrawSplit, ServesASmallSpaceThatHasBothSides) {
   const auto task = make_task("copy", {{"symbols", 16}, {"length", 1}});
   auto random = generator();
   Example example;
-  draw_split(*task, true, random, example);
+  task->draw_side(true, random, example);
   EXPECT_TRUE(held_out(example.source));
 }
 

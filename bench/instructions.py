@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Instructions of one step of W0 and W1, counted by valgrind: a guard against slower code that no noise can fool.
+
+The AVX2 build on one thread. Figures hold for one compiler and one Eigen: with others they are printed, not compared.
+--record writes them; do that only on purpose, and say why in the commit.
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RECORD = ROOT / "bench/instructions.json"
+COMMAND = ROOT / "build/v3/tapehead"
+TOLERANCE = 0.03
+
+
+def instructions(workload, steps):
+    with tempfile.TemporaryDirectory() as folder:
+        out = subprocess.run(
+            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", str(COMMAND), "bench", workload,
+             "--threads", "1", "--steps", str(steps)], capture_output=True, text=True, check=True)
+    return int(re.search(r"Collected : (\d+)", out.stderr).group(1))
+
+
+def per_step(workload):
+    few, many = 4, 12  # the difference leaves out start-up and the measurement of the peaks
+    return (instructions(workload, many) - instructions(workload, few)) / (many - few)
+
+
+def versions():
+    compiler = subprocess.run(["c++", "--version"], capture_output=True, text=True).stdout.splitlines()[0]
+    macros = pathlib.Path("/usr/include/eigen3/Eigen/src/Core/util/Macros.h").read_text()
+    eigen = ".".join(re.search(rf"#define EIGEN_{part}_VERSION (\d+)", macros).group(1)
+                     for part in ("WORLD", "MAJOR", "MINOR"))
+    return {"compiler": compiler, "eigen": eigen}
+
+
+def main():
+    counts = {name: round(per_step(name)) for name in ("W0", "W1")}
+    if "--record" in sys.argv:
+        RECORD.write_text(json.dumps(versions() | {"instructions": counts}, indent=2) + "\n")
+    recorded = json.loads(RECORD.read_text())
+    same = all(recorded[key] == value for key, value in versions().items())
+    failed = 0
+    for name, count in counts.items():
+        change = count / recorded["instructions"][name] - 1
+        bad = same and abs(change) > TOLERANCE
+        failed += bad
+        print(f"{name}: {count:,} instructions a step, {100 * change:+.1f} % of the record"
+              + (" FAILED: beyond 3 %. Hint: find out why, or record it on purpose with --record" if bad else ""))
+    if not same:
+        print("not compared: another compiler or Eigen than", recorded["compiler"], "and", recorded["eigen"])
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

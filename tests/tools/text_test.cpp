@@ -1,0 +1,89 @@
+// Learning a file of text: train --data, its checkpoint, and what is refused before anything is created.
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "tests/errors.h"
+#include "tests/tools/process.h"
+
+namespace tapehead {
+namespace {
+
+using nlohmann::json;
+using test::contains;
+using test::Finished;
+using test::Words;
+
+class TextTest : public test::CommandTest {
+ protected:
+  void SetUp() override {
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += "the quick brown fox\njumps over it. ";
+    write_file_atomically(folder.file("fox.txt"), text);
+  }
+  static Words training(const Words& more) {
+    Words words = {"train", "--data", "fox.txt", "--threads", "1", "--quiet", "--json"};
+    for (const char* setting : {"model.layers=1", "model.width=16", "model.heads=2", "data.length=16", "train.batch=8",
+                                "train.warmup=2", "train.learning_rate=0.01", "train.eval_every=10"})
+      words.insert(words.end(), {"--set", setting});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+};
+
+TEST_F(TextTest, LearnsAndKeepsItsVocabularyInTheCheckpoint) {
+  const Finished trained = run(training({"--steps", "60", "--out", "run"}));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const json answer = json::parse(trained.out);
+  EXPECT_EQ(answer.at("task"), "text");
+  EXPECT_LT(answer.at("loss"), 2.5);  // 26 characters: guessing has ln 26 = 3.3
+  const Finished held = run({"eval", "run", "--data", "fox.txt", "--json"});
+  ASSERT_EQ(held.code, 0) << held.err;
+  EXPECT_NEAR(json::parse(held.out).at("loss"), answer.at("loss"), 0.1);
+  EXPECT_EQ(run({"info", "run"}).code, 0);
+  const Finished alone = run({"eval", "run"});
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_EQ(alone.err, "[text] the text is missing. Hint: give it with --data FILE.\n");
+}
+
+TEST_F(TextTest, GoesOnToTheSameBytesAndWithNoOtherText) {
+  ASSERT_EQ(run(training({"--steps", "20", "--out", "whole"})).code, 0);
+  ASSERT_EQ(run(training({"--steps", "20", "--out", "parts", "--stop-at", "7"})).code, 0);
+  write_file_atomically(folder.file("other.txt"), read_file(folder.file("fox.txt")) + "x");
+  const Finished other = run({"train", "--resume", "parts", "--data", "other.txt", "--quiet"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_TRUE(contains(other.err, "this is not the text of this run")) << other.err;
+  EXPECT_EQ(run({"train", "--resume", "parts", "--quiet"}).code, 2);
+  const Finished resumed = run({"train", "--resume", "parts", "--data", "fox.txt", "--threads", "2", "--quiet"});
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  for (const char* file : {"/last.ckpt", "/best.ckpt"})
+    EXPECT_TRUE(read_file(folder.file(std::string("whole") + file)) ==
+                read_file(folder.file(std::string("parts") + file)))
+        << file;
+}
+
+TEST_F(TextTest, RefusesWhatIsNoTextBeforeAnythingIsCreated) {
+  const std::pair<std::string, std::string> files[] = {{"", "is empty"},
+                                                       {std::string("a\0b", 3), "holds a NUL at byte 1"},
+                                                       {"caf\xe9", "is not UTF-8 at byte 3"},
+                                                       {"short", "a window needs 17"}};
+  for (const auto& [bytes, fact] : files) {
+    write_file_atomically(folder.file("bad.txt"), bytes);
+    const Finished refused = run({"train", "--data", "bad.txt", "--set", "data.length=16", "--out", "run"});
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_EQ(test::lines_of(refused.err), 2) << refused.err;  // one, and the end of it
+    EXPECT_TRUE(contains(refused.err, fact)) << refused.err;
+    EXPECT_FALSE(std::filesystem::exists(folder.file("run")));
+  }
+}
+
+TEST_F(TextTest, StartsOnTinyShakespeare) {
+  const char* data = std::getenv("TAPEHEAD_DATA");
+  if (!data) GTEST_SKIP() << "TAPEHEAD_DATA names no folder with tinyshakespeare.txt";
+  const std::string file = std::string(data) + "/tinyshakespeare.txt";
+  const Finished trained = run({"train", "--data", file, "--steps", "3", "--out", "run", "--quiet", "--json"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_EQ(json::parse(trained.out).at("parameters"), 804096);  // 65 characters
+}
+
+}  // namespace
+}  // namespace tapehead
