@@ -10,6 +10,7 @@
 #include "tools/command.h"
 #include "tools/inspect/heatmap.h"
 #include "tools/session.h"
+#include "train/attention_history.h"
 #include "train/measures.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
@@ -79,7 +80,7 @@ nlohmann::ordered_json heads_json(const std::vector<HeadMeasure>& heads) {
 std::vector<Snapshot> three_moments(const std::string& model) {
   const std::string path = model + "/snapshots.bin";
   if (!std::filesystem::exists(path)) return {};
-  std::vector<Snapshot> all = load_snapshots(path);
+  std::vector<Snapshot> all = AttentionHistory::load(path).all();
   if (all.size() < 3) return all;
   const auto middle = std::min_element(all.begin() + 1, all.end() - 1, [&](const Snapshot& a, const Snapshot& b) {
     const auto distance = [&](const Snapshot& s) {

@@ -25,7 +25,7 @@ struct TrainFlags {
   std::optional<std::int64_t> seed;
   std::optional<std::int64_t> stop_at;
   bool force = false;
-  std::int64_t threads = 1;
+  std::int64_t threads = 1, snapshots = SnapshotLimits{}.most;
 };
 
 // --- settings: the task's defaults, then the file, then --set, then the options that have a name of their own
@@ -114,6 +114,10 @@ std::string closing(const Config& config, const TrainResult& result, const std::
   else if (result.best_step > 0)
     text = fmt::format("{} reached {} exact match on {} unseen sequences at step {} ({:.1f} s)\n", config.task,
                        percent(result.best.exact_match), grouped(Trainer::kHeldOut), result.best_step, result.seconds);
+  if (result.snapshots > 0)
+    text += fmt::format("attention kept at {} of training: {:.1f} % of its time\n",
+                        counted(static_cast<std::int64_t>(result.snapshots), "moment"),
+                        100 * result.snapshot_seconds / std::max(result.seconds, 1e-9));
   return text + fmt::format("run folder: {}\nsee its heads: {} inspect {}\n", folder, command.program, run);
 }
 
@@ -188,6 +192,7 @@ void run_train(const TrainFlags& flags, Command& command) {
   options.config = options.resume ? resumed_config(flags) : config_of(flags);
   options.stop_at = static_cast<std::uint64_t>(flags.stop_at.value_or(0));
   options.threads = static_cast<int>(flags.threads);
+  options.snapshots.most = flags.snapshots;
   set_threads(flags.threads);
   options.config.check();
   const ModelConfig model = options.config.model_for(*make_task(options.config.task, options.config.data));
@@ -223,6 +228,7 @@ void add_train(Options& options, Command& command) {
   options.flag("--force", flags->force, "replace a run that --out holds");
   options.add("--resume", flags->resume, "go on with an interrupted run").type("DIR");
   options.add("--stop-at", flags->stop_at, "save and end after this step").range(1, 1'000'000'000);
+  options.add("--snapshots", flags->snapshots, "moments of training to keep attention of").range(0, 10'000);
   options.flag("--quiet", command.quiet, "print nothing but errors and --json");
   add_threads(options, flags->threads);
   options.run([flags, &command] { run_train(*flags, command); });

@@ -60,12 +60,13 @@ void sort_heads(std::vector<Head>& heads) {
 
 }  // namespace
 
-std::vector<AttentionMap> attention_maps(Model& model, const Batch& batch, Index sequence,
-                                         const std::vector<std::string>& vocabulary) {
+std::vector<AttentionMap> attention_maps(Tape& tape, const Model& model, const Batch& batch, Index first,
+                                         Index sequence, const std::vector<std::string>& vocabulary) {
   std::vector<AttentionMap> maps;
   const auto targets = token_names(batch.inputs, sequence * batch.target_length, batch.target_length, vocabulary);
   const auto sources = token_names(batch.source, sequence * batch.source_length, batch.source_length, vocabulary);
-  for_each_attention(model, batch, sequence, 1, [&](const Place& place, Tensor weights) {
+  for (const Tensor& weights : tape.find("attention.weights")) {
+    const Place place = place_of(weights.node().scope, model.net);
     AttentionMap map;
     map.kind = place.kind;
     map.layer = place.layer;
@@ -80,14 +81,24 @@ std::vector<AttentionMap> attention_maps(Model& model, const Batch& batch, Index
     const Index cells = weights.size(2) * weights.size(3);
     for (Index i = 0; i < cells; ++i)
       map.visible.push_back(place.kind != "decoder" || i % map.columns <= i / map.columns);
+    const Real* of_sequence = weights.value() + (sequence - first) * weights.size(1) * cells;
     for (Index head = 0; head < weights.size(1); ++head) {
       map.head = static_cast<std::int32_t>(head);
-      map.weights.assign(weights.value() + head * cells, weights.value() + (head + 1) * cells);
+      map.weights.assign(of_sequence + head * cells, of_sequence + (head + 1) * cells);
       maps.push_back(map);
     }
-  });
+  }
   sort_heads(maps);
   return maps;
+}
+
+std::vector<AttentionMap> attention_maps(Model& model, const Batch& batch, Index sequence,
+                                         const std::vector<std::string>& vocabulary) {
+  Tape tape(model.parameters);
+  NoGrad no_grad(tape);
+  tape.keep_weights = true;
+  record_logits(tape, model.net, batch, sequence, 1);
+  return attention_maps(tape, model, batch, sequence, sequence, vocabulary);
 }
 
 std::vector<HeadMeasure> measure_heads(Model& model, const Batch& batch) {

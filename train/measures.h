@@ -11,6 +11,9 @@ namespace tapehead::inline TAPEHEAD_REAL {
 /// the ideal column of each row. Decoder layers first, then cross-attention, then the encoder's.
 std::vector<AttentionMap> attention_maps(Model& model, const Batch& batch, Index sequence,
                                          const std::vector<std::string>& vocabulary);
+/// The same from a tape that kept its weights, on which sequences `first` and on were recorded.
+std::vector<AttentionMap> attention_maps(Tape& tape, const Model& model, const Batch& batch, Index first,
+                                         Index sequence, const std::vector<std::string>& vocabulary);
 
 struct HeadMeasure {
   std::string kind;

@@ -1,5 +1,7 @@
 #include "train/trainer.h"
 
+#include <omp.h>
+
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -8,6 +10,7 @@
 #include "autograd/error.h"
 #include "train/metrics_log.h"
 #include "train/schedule.h"
+#include "train/snapshot_series.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
@@ -18,6 +21,7 @@ Trainer::Trainer(const Config& config, int threads)
       data_(*task_, layout_of(config.model.kind), config.train.batch, config.seed),
       held_out_(data_.held_out(kHeldOut, config.seed)),
       probe_(data_.held_out(kProbe, config.seed)),
+      probe_tape_(model_->parameters),
       shards_(*model_, threads),
       parameters_(unique_parameters(model_->net)),
       optimizer_(parameters_, model_->parameters.size(), config.train) {}
@@ -59,12 +63,31 @@ StepReport Trainer::step() {
   return report;
 }
 
+namespace {
+// Ops on this thread alone: on a busy machine, a fork and a join for each of them cost more than a small probe.
+class OneThread {
+ public:
+  OneThread() { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_ = omp_get_max_threads();
+};
+}  // namespace
+
 Snapshot Trainer::snapshot() {
+  const OneThread here;
+  probe_tape_.reset();
+  NoGrad no_grad(probe_tape_);
+  probe_tape_.keep_weights = true;
+  const Tensor logits = record_logits(probe_tape_, model_->net, probe_, 0, probe_.sequences);
   Snapshot s;
   s.step = steps_done();
-  s.loss = shards_.evaluate(probe_).loss;
+  s.loss = double{record_loss(probe_tape_, logits, probe_, 0, probe_.sequences).item()};
   s.exact_match = std::numeric_limits<double>::quiet_NaN();
-  s.maps = attention_maps(*model_, probe_, 0, task_->vocabulary().tokens());
+  s.maps = attention_maps(probe_tape_, *model_, probe_, 0, 0, task_->vocabulary().tokens());
   return s;
 }
 
@@ -95,49 +118,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Snapshots at equal distances of steps: when there are too many, every other one goes and the distance doubles. So a
-// run of any length keeps its start, its middle and its end, and what is kept depends on the number of steps alone.
-class SnapshotSeries {
- public:
-  explicit SnapshotSeries(std::vector<Snapshot> kept) : kept_(std::move(kept)) {
-    if (kept_.size() > 1) distance_ = kept_[1].step - kept_[0].step;
-    std::erase_if(kept_, [this](const Snapshot& s) { return s.step % distance_ != 0; });  // an interruption's last one
-  }
-  void offer(Trainer& trainer, double exact_match) {
-    if (trainer.steps_done() % distance_ == 0) take(trainer, exact_match);
-    while (kept_.size() > kMost) {
-      distance_ *= 2;
-      std::erase_if(kept_, [this](const Snapshot& s) { return s.step % distance_ != 0; });
-    }
-  }
-  void forget_after(std::uint64_t step) {
-    std::erase_if(kept_, [step](const Snapshot& s) { return s.step > step; });
-  }
-  void finish(Trainer& trainer, double exact_match) {
-    if (kept_.empty() || kept_.back().step != trainer.steps_done()) take(trainer, exact_match);
-  }
-  const std::vector<Snapshot>& kept() const { return kept_; }
-
- private:
-  static constexpr std::size_t kMost = 33;
-  void take(Trainer& trainer, double exact_match) {
-    kept_.push_back(trainer.snapshot());
-    kept_.back().exact_match = exact_match;
-  }
-  std::vector<Snapshot> kept_;
-  std::uint64_t distance_ = 1;
-};
-
 // A run in progress: what it has reached and what of it is on disk.
 class Run {
  public:
   Run(const TrainOptions& options, const RunFolder& folder, const TrainObserver& observer)
-      : folder_(folder), trainer_(options.config, options.threads), snapshots_(load_snapshots_of(options)) {
+      : folder_(folder),
+        trainer_(options.config, options.threads),
+        snapshots_(options.snapshots, trainer_, kept_before(options)) {
     if (options.resume) resume();
     if (observer.on_ready) observer.on_ready();
     write_file_atomically(folder_.file("config.toml"), options.config.to_toml());
     log_.emplace(folder_.file("metrics.jsonl"), trainer_.steps_done());
-    if (snapshots_.kept().empty()) snapshots_.offer(trainer_, kUnknown);
+    if (snapshots_.kept().empty()) snapshots_.offer(kUnknown, kUnknown);
     if (!options.resume) save();  // a run that is killed at any time can go on
   }
 
@@ -151,7 +143,7 @@ class Run {
     const TrainConfig& train = trainer_.config().train;
     const auto number = static_cast<std::int64_t>(report.step);
     if (number % train.eval_every == 0 || number == train.steps) evaluate(observer);
-    snapshots_.offer(trainer_, exact_match_);
+    snapshots_.offer(report.loss, exact_match_);
     constexpr double kSecondsBetweenSaves = 10;
     if (seconds_since(saved_) > kSecondsBetweenSaves) save();
   }
@@ -167,7 +159,7 @@ class Run {
   void save() {
     if (best_) best_->save(folder_.file("best.ckpt"));
     best_.reset();
-    save_snapshots(folder_.file("snapshots.bin"), snapshots_.kept());
+    snapshots_.kept().save(folder_.file("snapshots.bin"));
     CheckpointFile last = trainer_.checkpoint();
     state_.step = trainer_.steps_done();
     state_.moments.swap(last.training->moments);
@@ -177,7 +169,7 @@ class Run {
     saved_ = Clock::now();
   }
   void finish() {
-    snapshots_.finish(trainer_, exact_match_);
+    snapshots_.finish(exact_match_);
     save();
   }
 
@@ -187,18 +179,20 @@ class Run {
     r.seconds = seconds_since(start_);
     r.best = best_evaluation_;
     r.best_step = state_.best_step;
+    r.snapshots = snapshots_.kept().size();
+    r.snapshot_seconds = snapshots_.seconds();
     return r;
   }
 
  private:
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-  std::vector<Snapshot> load_snapshots_of(const TrainOptions& options) const {
+  AttentionHistory kept_before(const TrainOptions& options) const {
     // A run without its maps can go on: only what they showed of the past is gone.
     const std::string path = folder_.file("snapshots.bin");
     if (!options.resume || !std::filesystem::exists(path)) return {};
     try {
-      return load_snapshots(path);
+      return AttentionHistory::load(path);
     } catch (const FileError& e) {
       throw FileError(std::string(e.what()) + ". Hint: remove it to go on without the earlier maps");
     }

@@ -8,6 +8,7 @@
 #include "train/measures.h"
 #include "train/run_folder.h"
 #include "train/shards.h"
+#include "train/snapshot_plan.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
@@ -50,6 +51,7 @@ class Trainer {
   std::unique_ptr<Model> model_;
   BatchSource data_;
   Batch held_out_, probe_;
+  Tape probe_tape_;
   Shards shards_;
   std::vector<NamedParameter> parameters_;
   AdamW optimizer_;
@@ -60,6 +62,7 @@ struct TrainOptions {
   bool resume = false;        // go on from the folder's last.ckpt
   std::uint64_t stop_at = 0;  // save and end after this step, as an interruption would; 0: no
   int threads = 1;
+  SnapshotLimits snapshots = {};
 };
 
 /// What a caller may watch and decide; none of it changes the result.
@@ -76,6 +79,8 @@ struct TrainResult {
   Evaluation best;  // of best.ckpt
   std::uint64_t best_step = 0;
   bool interrupted = false;
+  std::size_t snapshots = 0;    // kept of the whole run
+  double snapshot_seconds = 0;  // of `seconds`, spent on taking them
 };
 
 /// Trains until train.steps, or until exact match on held-out data reaches train.target. Writes config.toml,
