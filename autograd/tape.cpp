@@ -162,6 +162,12 @@ Tensor Tape::saved(const char* name, const Shape& shape) {
   return t;
 }
 
+Tensor Tape::tap(const char* name, Tensor x) {
+  x.node();  // throws for a handle of an earlier pass
+  nodes_[x.index()].name = name;
+  return observer ? observer->tap(name, x) : x;
+}
+
 std::vector<Tensor> Tape::find(std::string_view name) {
   std::vector<Tensor> found;
   for (std::size_t i = 0; i < nodes_.size(); ++i)

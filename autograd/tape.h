@@ -19,7 +19,7 @@
 
 #include "autograd/arena.h"
 #include "autograd/parameter.h"
-#include "autograd/tensor.h"
+#include "autograd/tap.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
@@ -79,6 +79,9 @@ class Tape {
   Tensor view(const char* op, Tensor x, const Shape& shape, const Strides& strides, Index offset);
   /// A node without gradient that an op keeps for its backward call or for inspection, found again by its name.
   Tensor saved(const char* name, const Shape& shape);
+  /// Gives x the name, or what the tape's observer puts in its place: where a model can be looked into and changed. The
+  /// names are those of TransformerLens: "hook_z" within the scope "blocks.0.attn".
+  Tensor tap(const char* name, Tensor x);
   /// Registers y's backward call: f(), run once dL/dy is complete. Nothing is recorded when y needs no gradient.
   template <class F>
   void on_backward(Tensor y, F f) {
@@ -109,6 +112,7 @@ class Tape {
   bool training = false;      // dropout acts
   bool keep_weights = false;  // attention fills its node "attention.weights"
   RandomContext random;
+  const TapObserver* observer = nullptr;
 
   // --- looking
   std::size_t size() const { return nodes_.size(); }

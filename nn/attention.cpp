@@ -77,7 +77,11 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor source, const Mask& mask)
     keys = split_heads(k(source), 0, width, heads);
     values = split_heads(v(source), 0, width, heads);
   }
-  return o(merge_heads(attention(queries, keys, values, options)));
+  Tape& tape = x.tape();
+  queries = tape.tap("hook_q", queries);
+  keys = tape.tap("hook_k", keys);
+  values = tape.tap("hook_v", values);
+  return o(merge_heads(tape.tap("hook_z", attention(queries, keys, values, options))));
 }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

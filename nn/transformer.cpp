@@ -19,6 +19,7 @@ Tensor Stack::operator()(Tensor x, const Mask& mask, Tensor memory) const {
     Scope scope(tape, "positions");
     x = tapehead::dropout(positions(x), dropout);
   }
+  x = tape.tap("hook_embed", x);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     Scope scope(tape, "blocks", static_cast<Index>(i));
     x = blocks[i](x, mask, memory);
