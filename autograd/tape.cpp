@@ -165,6 +165,7 @@ Tensor Tape::saved(const char* name, const Shape& shape) {
 Tensor Tape::tap(const char* name, Tensor x) {
   x.node();  // throws for a handle of an earlier pass
   nodes_[x.index()].name = name;
+  nodes_[x.index()].scope = scope_;
   return observer ? observer->tap(name, x) : x;
 }
 

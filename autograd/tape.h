@@ -79,8 +79,8 @@ class Tape {
   Tensor view(const char* op, Tensor x, const Shape& shape, const Strides& strides, Index offset);
   /// A node without gradient that an op keeps for its backward call or for inspection, found again by its name.
   Tensor saved(const char* name, const Shape& shape);
-  /// Gives x the name, or what the tape's observer puts in its place: where a model can be looked into and changed. The
-  /// names are those of TransformerLens: "hook_z" within the scope "blocks.0.attn".
+  /// Names x within the present scope, and gives it back or what the tape's observer puts in its place: where a model
+  /// can be looked into and changed. Names are those of TransformerLens: "hook_z" within "blocks.0.attn".
   Tensor tap(const char* name, Tensor x);
   /// Registers y's backward call: f(), run once dL/dy is complete. Nothing is recorded when y needs no gradient.
   template <class F>
