@@ -24,7 +24,8 @@ void SnapshotSeries::forget_after(std::uint64_t step) {
     if (!plan_.keeps_parameters(s.step)) s.parameters.clear();
 }
 
-void SnapshotSeries::offer(double training_loss, double exact_match) {
+bool SnapshotSeries::offer(double training_loss, double exact_match) {
+  const std::size_t before = kept_.size();
   const std::uint64_t step = trainer_.steps_done();
   if (plan_.on_grid(step)) {
     take(SnapshotReason::grid, exact_match);
@@ -34,6 +35,7 @@ void SnapshotSeries::offer(double training_loss, double exact_match) {
     if (plan_.is_drop(kept_.snapshots.front().loss, kept_.snapshots.back().loss, training_loss, events))
       take(SnapshotReason::loss_drop, exact_match);
   }
+  return kept_.size() > before;
 }
 
 void SnapshotSeries::finish(double exact_match) {

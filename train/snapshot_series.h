@@ -11,8 +11,8 @@ class SnapshotSeries {
   /// `kept`: those of the run before it was interrupted. The trainer must outlive the series.
   SnapshotSeries(const SnapshotLimits& limits, Trainer& trainer, AttentionHistory kept);
 
-  /// After a step with this training loss, or before the first.
-  void offer(double training_loss, double exact_match);
+  /// After a step with this training loss, or before the first. True when a snapshot was taken.
+  bool offer(double training_loss, double exact_match);
   /// The run ends here, or pauses.
   void finish(double exact_match);
   /// On resume: the steps after this one will be done again.

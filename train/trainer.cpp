@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "autograd/error.h"
+#include "train/map_measures.h"
 #include "train/metrics_log.h"
 #include "train/schedule.h"
 #include "train/snapshot_series.h"
@@ -91,6 +92,11 @@ Snapshot Trainer::snapshot() {
   return s;
 }
 
+std::vector<PatternMeasures> Trainer::measure_probe() {
+  const OneThread here;
+  return measure_patterns(*model_, probe_, task_->vocabulary().tokens());
+}
+
 CheckpointFile Trainer::checkpoint() {
   CheckpointFile file = store_model(config_, task_->vocabulary().tokens(), *model_);
   file.step = steps_done();
@@ -124,12 +130,15 @@ class Run {
   Run(const TrainOptions& options, const RunFolder& folder, const TrainObserver& observer)
       : folder_(folder),
         trainer_(options.config, options.threads),
-        snapshots_(options.snapshots, trainer_, kept_before(options)) {
+        snapshots_(options.snapshots, trainer_, kept_before(options)),
+        log_heads_(options.log_heads),
+        stop_when_(options.stop_when) {
     if (options.resume) resume();
     if (observer.on_ready) observer.on_ready();
     write_file_atomically(folder_.file("config.toml"), options.config.to_toml());
     log_.emplace(folder_.file("metrics.jsonl"), trainer_.steps_done());
     if (snapshots_.kept().empty()) snapshots_.offer(kUnknown, kUnknown);
+    if (observer.on_snapshot && !snapshots_.kept().empty()) observer.on_snapshot(snapshots_.kept());
     if (!options.resume) save();  // a run that is killed at any time can go on
   }
 
@@ -143,7 +152,7 @@ class Run {
     const TrainConfig& train = trainer_.config().train;
     const auto number = static_cast<std::int64_t>(report.step);
     if (number % train.eval_every == 0 || number == train.steps) evaluate(observer);
-    snapshots_.offer(report.loss, exact_match_);
+    if (snapshots_.offer(report.loss, exact_match_) && observer.on_snapshot) observer.on_snapshot(snapshots_.kept());
     constexpr double kSecondsBetweenSaves = 10;
     if (seconds_since(saved_) > kSecondsBetweenSaves) save();
   }
@@ -151,7 +160,7 @@ class Run {
   bool finished() const {
     const TrainConfig& train = trainer_.config().train;
     const bool reached = state_.best_step > 0 && state_.best_metric >= train.target;
-    return reached || static_cast<std::int64_t>(trainer_.steps_done()) >= train.steps;
+    return reached || rule_held_ || static_cast<std::int64_t>(trainer_.steps_done()) >= train.steps;
   }
 
   /// Puts everything on disk, last.ckpt at the end: a process that is killed in between leaves beside an older one
@@ -179,6 +188,7 @@ class Run {
     r.seconds = seconds_since(start_);
     r.best = best_evaluation_;
     r.best_step = state_.best_step;
+    r.rule_held = rule_held_;
     r.snapshots = snapshots_.kept().size();
     r.snapshot_seconds = snapshots_.seconds();
     return r;
@@ -208,11 +218,29 @@ class Run {
     best_evaluation_ = {state_.best_loss, state_.best_token_accuracy, state_.best_metric};
   }
 
+  // Logs every head's measures, and asks whether the rule to stop holds: for a measure of heads, of any of them.
+  void look_at_heads(const Evaluation& e) {
+    const bool heads_decide = stop_when_ && stop_when_->is_of_heads();
+    if (stop_when_ && !heads_decide)
+      rule_held_ = stop_when_->holds(stop_when_->measure == "loss"          ? e.loss
+                                     : stop_when_->measure == "exact_match" ? e.exact_match
+                                                                            : e.token_accuracy);
+    if (!log_heads_ && !heads_decide) return;
+    for (const PatternMeasures& head : trainer_.measure_probe()) {
+      if (log_heads_)
+        log_->head(trainer_.steps_done(), head.place.attention.kind, head.place.attention.layer,
+                   static_cast<int>(head.place.head), measure_names(), head.values);
+      for (std::size_t i = 0; heads_decide && i < head.values.size(); ++i)
+        if (measure_names()[i] == stop_when_->measure) rule_held_ |= stop_when_->holds(head.values[i]);
+    }
+  }
+
   void evaluate(const TrainObserver& observer) {
     const Evaluation e = trainer_.evaluate();
     log_->evaluation(trainer_.steps_done(), e.loss, e.token_accuracy, e.exact_match);
     if (observer.on_evaluation) observer.on_evaluation(trainer_.steps_done(), e);
     exact_match_ = e.exact_match;
+    look_at_heads(e);
     // The higher exact match, then the lower loss; what is not a number is never better.
     const bool first = state_.best_step == 0;
     const bool better = first ? std::isfinite(e.loss)
@@ -234,6 +262,8 @@ class Run {
   const RunFolder& folder_;
   Trainer trainer_;
   SnapshotSeries snapshots_;
+  bool log_heads_, rule_held_ = false;
+  std::optional<StopRule> stop_when_;
   std::optional<MetricsLog> log_;
   TrainingState state_;                 // moments only while saving
   std::optional<CheckpointFile> best_;  // not yet on disk

@@ -3,12 +3,15 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
+#include "train/attention_history.h"
 #include "train/checkpoint.h"
 #include "train/measures.h"
 #include "train/run_folder.h"
 #include "train/shards.h"
 #include "train/snapshot_plan.h"
+#include "train/stop_rule.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
@@ -32,6 +35,8 @@ class Trainer {
   Evaluation evaluate() { return shards_.evaluate(held_out_); }
   /// The probe's attention and loss as they are now.
   Snapshot snapshot();
+  /// Measures of every head on the probe.
+  std::vector<PatternMeasures> measure_probe();
 
   /// The whole state as a checkpoint; load() makes the next step the one that would have followed.
   CheckpointFile checkpoint();
@@ -63,6 +68,8 @@ struct TrainOptions {
   std::uint64_t stop_at = 0;  // save and end after this step, as an interruption would; 0: no
   int threads = 1;
   SnapshotLimits snapshots = {};
+  bool log_heads = false;                  // measures of every head into metrics.jsonl, at every evaluation
+  std::optional<StopRule> stop_when = {};  // end after an evaluation for which this holds
 };
 
 /// What a caller may watch and decide; none of it changes the result.
@@ -70,7 +77,8 @@ struct TrainObserver {
   std::function<void()> on_ready;  // everything is read and checked; from here on files are written
   std::function<void(const StepReport&)> on_step;
   std::function<void(std::uint64_t step, const Evaluation&)> on_evaluation;
-  std::function<bool()> interrupted;  // asked after every step: true saves and ends
+  std::function<void(const AttentionHistory&)> on_snapshot;  // there is one more
+  std::function<bool()> interrupted;                         // asked after every step: true saves and ends
 };
 
 struct TrainResult {
@@ -79,6 +87,7 @@ struct TrainResult {
   Evaluation best;  // of best.ckpt
   std::uint64_t best_step = 0;
   bool interrupted = false;
+  bool rule_held = false;       // it ended because of stop_when
   std::size_t snapshots = 0;    // kept of the whole run
   double snapshot_seconds = 0;  // of `seconds`, spent on taking them
 };
