@@ -8,31 +8,7 @@
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
-void fail(const Tape& tape, const char* op, const std::string& fact, const char* hint) {
-  throw ShapeError(error_line(op, fact, tape.scope(), hint));
-}
-
-int axis_of(const char* op, Tensor x, int axis) {
-  const int rank = x.rank();
-  if (axis < -rank || axis >= rank)
-    fail(x.tape(), op, "no axis " + std::to_string(axis) + " in shape " + x.shape().str(),
-         "axes count from 0, or from -1 backwards");
-  return axis < 0 ? axis + rank : axis;
-}
-
-Shape broadcast_shapes(const Tape& tape, const char* op, const Shape& a, const Shape& b) {
-  if (const auto shape = broadcast(a, b)) return *shape;
-  fail(tape, op, "shapes do not broadcast: " + a.str() + " and " + b.str(),
-       "axes align at the end; sizes must be equal or 1");
-}
-
 // --- handles
-
-void fail_stale(bool empty) {
-  if (empty) throw ShapeError(error_line("tensor", "an empty handle was used", {}, "assign the result of an op first"));
-  throw ShapeError(error_line("tensor", "a handle from an earlier pass was used", {},
-                              "make tensors anew after tape.reset(), or copy values() out before"));
-}
 
 namespace {
 std::string describe(const Node& n) { return std::string(n.name ? n.name : n.op) + " " + n.shape.str(); }
@@ -176,6 +152,13 @@ Tensor Tape::saved(const char* name, const Shape& shape, bool with_gradient) {
   nodes_.back().name = name;
   nodes_.back().requires_grad = nodes_.back().keep_grad = with_gradient;
   return t;
+}
+
+Tensor Tape::tap(const char* name, Tensor x) {
+  x.node();  // throws for a handle of an earlier pass
+  nodes_[x.index()].name = name;
+  nodes_[x.index()].scope = scope_;
+  return observer ? observer->tap(name, x) : x;
 }
 
 std::vector<Tensor> Tape::find(std::string_view name) {

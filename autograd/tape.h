@@ -19,8 +19,9 @@
 #include <vector>
 
 #include "autograd/arena.h"
+#include "autograd/checks.h"
 #include "autograd/parameter.h"
-#include "autograd/tensor.h"
+#include "autograd/tap.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
@@ -84,6 +85,9 @@ class Tape {
   /// A node that an op keeps for its backward call or for inspection, found again by its name; with a gradient when
   /// the op's own backward call fills it.
   Tensor saved(const char* name, const Shape& shape, bool with_gradient = false);
+  /// Names x within the present scope, and gives it back or what the tape's observer puts in its place: where a model
+  /// can be looked into and changed. Names are those of TransformerLens: "hook_z" within "blocks.0.attn".
+  Tensor tap(const char* name, Tensor x);
   /// Registers y's backward call: f(), run once dL/dy is complete. Nothing is recorded when y needs no gradient.
   template <class F>
   void on_backward(Tensor y, F f) {
@@ -115,6 +119,7 @@ class Tape {
   bool keep_weights = false;  // attention fills its node "attention.weights"
   bool timed = false;         // nodes get the time from their making to the next one's, and of their backward call
   RandomContext random;
+  const TapObserver* observer = nullptr;
 
   // --- looking
   std::size_t size() const { return nodes_.size(); }
@@ -188,15 +193,6 @@ class NoGrad {
   Tape& tape_;
   bool outer_;
 };
-
-/// Throws ShapeError "[op] fact (in the tape's scope). Hint: hint."
-[[noreturn]] void fail(const Tape& tape, const char* op, const std::string& fact, const char* hint);
-/// The number of an axis of x, from 0. Throws like fail() when there is none.
-int axis_of(const char* op, Tensor x, int axis);
-/// The shape that both broadcast to. Throws like fail(), naming both, when they do not.
-Shape broadcast_shapes(const Tape& tape, const char* op, const Shape& a, const Shape& b);
-
-[[noreturn]] void fail_stale(bool empty);
 
 template <class T>
 Tape& Constants<T>::tape() const {

@@ -8,13 +8,17 @@
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
+namespace {
+// p for each of the heads that use it: the gradient is the sum over the copies.
+Tensor repeated(Tape& tape, const Parameter& p, Index copies) {
+  const Tensor one = tape.param(p);
+  return copies == 1 ? one : concat(std::vector<Tensor>(static_cast<std::size_t>(copies), one), 0);
+}
+}  // namespace
+
 Tensor Projection::operator()(Tensor x) const {
   Tape& tape = x.tape();
-  const auto for_all_heads = [&](const Parameter& p) {  // the gradient is the sum over the copies
-    const Tensor one = tape.param(p);
-    return copies == 1 ? one : concat(std::vector<Tensor>(static_cast<std::size_t>(copies), one), 0);
-  };
-  const Tensor w = for_all_heads(weight), b = bias ? for_all_heads(bias) : Tensor{};
+  const Tensor w = repeated(tape, weight, copies), b = bias ? repeated(tape, bias, copies) : Tensor{};
   Tensor y;
   if (transposed) {
     y = linear(x, transpose(w), down ? Tensor{} : b);
@@ -23,6 +27,13 @@ Tensor Projection::operator()(Tensor x) const {
     y = linear(down ? linear(x, tape.param(down)) : x, w, b);
   }
   return factor ? y * tape.param(factor) : y;
+}
+
+Tensor Projection::matrix(Tape& tape) const {
+  Tensor w = repeated(tape, weight, copies);
+  if (down) w = matmul(w, tape.param(down));
+  if (transposed) w = transpose(w);
+  return factor ? w * tape.param(factor) : w;
 }
 
 // --- making
@@ -245,6 +256,12 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor source, const AttentionCo
     if (!known) past->append(in.k, in.v);
     in.k = past->keys(tape), in.v = past->values(tape);
   }
+  in.q = tape.tap("hook_q", in.q);
+  in.k = tape.tap("hook_k", in.k);
+  in.v = tape.tap("hook_v", in.v);
+  in.q = tape.tap("hook_q", in.q);
+  in.k = tape.tap("hook_k", in.k);
+  in.v = tape.tap("hook_v", in.v);
   Attention options;
   options.mask = context.mask;
   if (window > 0 && itself) options.mask = options.mask & Mask::window(window);
@@ -256,7 +273,7 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor source, const AttentionCo
   if (!slopes.empty() && itself) options.slopes = tape.input({heads}, slopes);
   Tensor mixed = attention(in.q, in.k, in.v, options);  // [..., H, T, Dv]
   if (!head_mask.empty()) mixed = mixed * tape.input({heads, 1, 1}, head_mask);
-  return o(merge_heads(mixed));
+  return o(merge_heads(tape.tap("hook_z", mixed)));
 }
 
 // --- the past

@@ -24,6 +24,7 @@ struct Projection {
   bool transposed = false;  // W is the transpose of [weight; ...] down
 
   Tensor operator()(Tensor x) const;  // [..., in] -> [..., out]
+  Tensor matrix(Tape& tape) const;    // [out, in], whatever it is made of
   bool plain() const { return !down && !factor && copies == 1 && !transposed; }
   template <class V>
   void visit(V& v) const {

@@ -60,20 +60,29 @@ Block Block::make(Initialiser& init, const ModelConfig& config, Index number, bo
 
 Tensor Block::operator()(Tensor x, const AttentionContext& context, Tensor memory, KeyValues* cross_past) const {
   Tape& tape = x.tape();
-  const auto branch = [&](const char* norm_name, const Norm& norm, const char* name, auto f) {
+  const auto branch = [&](const char* norm_name, const Norm& norm, const char* name, const char* out, const char* sum,
+                          auto f) {
     const auto normed = [&](Tensor input) {
       Scope scope(tape, norm_name);
       return norm(input);
     };
-    const auto run = [&](Tensor input) {
+    const auto branch_of = [&](Tensor input) {
       Scope scope(tape, name);
       return tapehead::dropout(f(input), dropout);
     };
-    x = order == NormOrder::pre ? x + run(normed(x)) : normed(x + run(x));
+    const auto run = [&](Tensor input) { return tape.tap(out, branch_of(input)); };
+    x = tape.tap(sum, order == NormOrder::pre ? x + run(normed(x)) : normed(x + run(x)));
   };
-  branch("norm1", norm1, "attn", [&](Tensor h) { return attn(h, context); });
-  if (cross) branch("norm2", *norm2, "cross", [&](Tensor h) { return (*cross)(h, memory, {{}, {}, cross_past}); });
-  if (mlp) branch(cross ? "norm3" : "norm2", cross ? *norm3 : *norm2, "mlp", [&](Tensor h) { return (*mlp)(h); });
+  branch("norm1", norm1, "attn", "hook_attn_out", "hook_resid_mid", [&](Tensor h) { return attn(h, context); });
+  if (cross)
+    branch("norm2", *norm2, "cross", "hook_cross_out", "hook_resid_cross", [&](Tensor h) {
+      return (*cross)(h, memory, {{}, {}, cross_past});
+    });
+  if (mlp)
+    branch(cross ? "norm3" : "norm2", cross ? *norm3 : *norm2, "mlp", "hook_mlp_out", "hook_resid_post",
+           [&](Tensor h) { return (*mlp)(h); });
+  else
+    x = tape.tap("hook_resid_post", x);
   return x;
 }
 

@@ -18,11 +18,11 @@ enum class ScoringKind { dot, additive, cosine };
 
 /// What one layer is.
 struct LayerConfig {
-  std::int64_t heads = 4;          // H
-  std::int64_t kv_heads = 0;       // of keys and values, a divisor of H; 0: H
-  std::int64_t key_width = 0;      // D of a head's queries and keys; 0: C / H
-  std::int64_t value_width = 0;    // of a head's values; 0: D
-  std::int64_t feed_forward = 0;   // F; 0: 4 C; -1: attention alone
+  std::int64_t heads = 4;         // H
+  std::int64_t kv_heads = 0;      // of keys and values, a divisor of H; 0: H
+  std::int64_t key_width = 0;     // D of a head's queries and keys; 0: C / H
+  std::int64_t value_width = 0;   // of a head's values; 0: D
+  std::int64_t feed_forward = 0;  // F; 0: 4 C; -1: attention alone
   ActivationKind activation = ActivationKind::gelu;
   ScoringKind scoring = ScoringKind::dot;
   double temperature = 1;   // divides attention scores

@@ -10,9 +10,9 @@ namespace tapehead::inline TAPEHEAD_REAL {
 
 /// How the next token is drawn from softmax(logits / temperature).
 struct Sampling {
-  double temperature = 0;            // 0: the most likely token, of equal ones the first
-  Index top_k = 0;                   // only among the k most likely; 0: all
-  double top_p = 1;                  // only among the fewest most likely that hold this share (Holtzman et al. 2020)
+  double temperature = 0;  // 0: the most likely token, of equal ones the first
+  Index top_k = 0;         // only among the k most likely; 0: all
+  double top_p = 1;        // only among the fewest most likely that hold this share (Holtzman et al. 2020)
   std::optional<std::int32_t> stop = {};  // a token after which nothing follows
   std::uint64_t seed = 1;
 };

@@ -23,6 +23,7 @@ Tensor Stack::operator()(Tensor x, const Mask& mask, Tensor memory, Past* past) 
     Scope scope(tape, "positions");
     x = tapehead::dropout(positions(x, first), dropout);
   }
+  x = tape.tap("hook_embed", x);
   if (past) past->layers.resize(blocks.size());
   Tensor rotation;
   Index rotated_width = 0;

@@ -23,6 +23,7 @@ const std::vector<Verb> kVerbs = {
     {"eval", "loss and accuracy on fresh held-out sequences", add_eval},
     {"generate", "continue a prompt", add_generate},
     {"inspect", "heatmaps of learned attention", add_inspect},
+    {"compare", "two runs or checkpoints: settings, results, heads", add_compare},
     {"explain", "attention step by step, with your own numbers", add_explain},
     {"gradcheck", "every gradient against differences, in double", add_gradcheck},
     {"tasks", "what can be learned here", add_tasks},

@@ -43,6 +43,7 @@ void add_train(Options& options, Command& command);
 void add_eval(Options& options, Command& command);
 void add_generate(Options& options, Command& command);
 void add_inspect(Options& options, Command& command);
+void add_compare(Options& options, Command& command);
 void add_explain(Options& options, Command& command);
 void add_gradcheck(Options& options, Command& command);
 void add_tasks(Options& options, Command& command);

@@ -11,6 +11,8 @@
 
 #include "autograd/error.h"
 #include "tools/command.h"
+#include "tools/examine.h"
+#include "tools/inspect/live.h"
 #include "tools/progress.h"
 #include "train/files.h"
 #include "train/trainer.h"
@@ -22,11 +24,12 @@ namespace {
 struct TrainFlags {
   std::string task, data, config, resume, out;
   std::vector<std::string> set;
+  std::string stop_when;
   std::optional<std::int64_t> steps;
   std::optional<std::int64_t> seed;
   std::optional<std::int64_t> stop_at;
-  bool force = false;
-  std::int64_t threads = 1;
+  bool force = false, no_report = false, log_heads = false, live = false;
+  std::int64_t threads = 1, snapshots = SnapshotLimits{}.most;
 };
 
 // --- settings: the task's defaults, then the file, then --set, then the options that have a name of their own
@@ -109,8 +112,8 @@ std::string headline(const Config& config, std::int64_t parameters, const TrainF
                      counted(flags.threads, "thread"));
 }
 
-std::string closing(const Config& config, const TrainResult& result, const std::string& folder,
-                    const Command& command) {
+std::string closing(const Config& config, const TrainResult& result, const std::string& folder, const std::string& rule,
+                    bool report, const Command& command) {
   const std::string run = shell_word(folder);
   std::string text;
   if (result.interrupted)
@@ -119,7 +122,13 @@ std::string closing(const Config& config, const TrainResult& result, const std::
   else if (result.best_step > 0)
     text = fmt::format("{} reached {} exact match on {} unseen sequences at step {} ({:.1f} s)\n", config.task,
                        percent(result.best.exact_match), grouped(Trainer::kHeldOut), result.best_step, result.seconds);
-  return text + fmt::format("run folder: {}\nsee its heads: {} inspect {}\n", folder, command.program, run);
+  if (result.rule_held) text += fmt::format("ended at step {}: {} held\n", result.step, rule);
+  if (result.snapshots > 0)
+    text += fmt::format("attention kept at {} of training: {:.1f} % of its time\n",
+                        counted(static_cast<std::int64_t>(result.snapshots), "moment"),
+                        100 * result.snapshot_seconds / std::max(result.seconds, 1e-9));
+  return text + fmt::format("run folder: {}\nsee its heads: {} inspect {}\n", folder, command.program, run) +
+         (report ? fmt::format("or in a browser: {}/report.html\n", folder) : "");
 }
 
 nlohmann::ordered_json summary_json(const Config& config, const TrainResult& result, std::int64_t parameters,
@@ -168,7 +177,8 @@ TrainObserver watch(ProgressDisplay& display, std::uint64_t steps) {
 
 // Refuses what cannot fit, from sizes alone: the system would let it be allocated and then end some process.
 void require_memory(const ModelConfig& m, std::int64_t batch) {
-  const auto C = static_cast<double>(m.width), F = static_cast<double>(std::max<std::int64_t>(m.layer(0).feed_forward, 0));
+  const auto C = static_cast<double>(m.width),
+             F = static_cast<double>(std::max<std::int64_t>(m.layer(0).feed_forward, 0));
   const auto V = static_cast<double>(m.vocabulary), T = static_cast<double>(m.context);
   const double blocks = static_cast<double>(m.layers) * (m.kind == ModelKind::encoder_decoder ? 2.5 : 1);
   const double parameters = V * C * (m.tie_embeddings ? 1 : 2) + T * C + blocks * (4 * C * C + 2 * C * F);
@@ -193,6 +203,52 @@ std::unique_ptr<Task> task_of(const TrainOptions& options) {
   return make_text(config.data, options.text);
 }
 
+// RUN/report.html.
+void write_report(const RunFolder& folder, const TrainFlags& flags) {
+  Session session = Session::open(folder.path(), flags.data);
+  ExamineOptions options;
+  options.run = folder.path();
+  options.command = fmt::format("tapehead inspect {} --html FILE", shell_word(name_in_report(folder.path())));
+  options.threads = static_cast<int>(flags.threads);
+  constexpr std::size_t kBudget = 16'000'000;
+  write_file_atomically(folder.file("report.html"), report_html(examine(session, options), kBudget));
+}
+
+// Serves the run while it trains: what the observer sees goes to the page, too.
+std::unique_ptr<LiveServer> serve(const Config& config, const std::string& folder, TrainObserver& observer,
+                                  const Command& command) {
+  Report report;
+  report.title = report.task = config.task;
+  report.summary = make_task(config.task, config.data)->summary();
+  report.rule = config.task == "copy" ? "copy source" : config.task + " match";
+  report.config = config.to_toml();
+  report.command = fmt::format("tapehead inspect {} --html FILE", shell_word(name_in_report(folder)));
+  auto server = std::make_unique<LiveServer>(std::move(report));
+  LiveServer* to = server.get();
+  observer.on_step = [to, on_step = observer.on_step](const StepReport& r) {
+    to->add(Metrics::Step{r.step, r.loss});
+    on_step(r);
+  };
+  observer.on_evaluation = [to, on_evaluation = observer.on_evaluation](std::uint64_t step, const Evaluation& e) {
+    to->add(Metrics::Evaluation{step, e.loss, e.token_accuracy, e.exact_match});
+    on_evaluation(step, e);
+  };
+  observer.on_snapshot = [to](const AttentionHistory& history) { to->add(history); };
+  if (!command.quiet) command.say("live: " + server->url() + "\n");
+  return server;
+}
+
+// A page that cannot hold the run, however few snapshots it keeps, is no failure of the training.
+bool try_report(const RunFolder& folder, const TrainFlags& flags, const Command& command) {
+  try {
+    write_report(folder, flags);
+    return true;
+  } catch (const ConfigError& e) {
+    if (!command.quiet) command.say(std::string("report.html is left out: ") + e.what() + "\n");
+    return false;
+  }
+}
+
 void run_train(const TrainFlags& flags, Command& command) {
   TrainOptions options;
   options.resume = !flags.resume.empty();
@@ -201,6 +257,9 @@ void run_train(const TrainFlags& flags, Command& command) {
   options.config = options.resume ? resumed_config(flags) : config_of(flags);
   options.stop_at = static_cast<std::uint64_t>(flags.stop_at.value_or(0));
   options.threads = static_cast<int>(flags.threads);
+  options.snapshots.most = flags.snapshots;
+  options.log_heads = flags.log_heads;
+  if (!flags.stop_when.empty()) options.stop_when = StopRule::parse(flags.stop_when);
   set_threads(flags.threads);
   if (!flags.data.empty()) options.text = Text::decode(read_file(flags.data), flags.data);
   options.config.check();
@@ -217,9 +276,13 @@ void run_train(const TrainFlags& flags, Command& command) {
     watch_signals();
     if (!command.quiet) command.say(headline(options.config, parameters, flags));
   };
+  std::unique_ptr<LiveServer> live;
+  if (flags.live) live = serve(options.config, folder->path(), observer, command);
   const TrainResult result = train(options, *folder, observer);
+  live.reset();
   display.finish();
-  if (!command.quiet) command.say(closing(options.config, result, folder->path(), command));
+  const bool reports = !flags.no_report && !result.interrupted && try_report(*folder, flags, command);
+  if (!command.quiet) command.say(closing(options.config, result, folder->path(), flags.stop_when, reports, command));
   command.answer(summary_json(options.config, result, parameters, folder->path()));
   if (caught_signal != 0) command.exit_code = 128 + SIGINT;
 }
@@ -238,6 +301,11 @@ void add_train(Options& options, Command& command) {
   options.flag("--force", flags->force, "replace a run that --out holds");
   options.add("--resume", flags->resume, "go on with an interrupted run").type("DIR");
   options.add("--stop-at", flags->stop_at, "save and end after this step").range(1, 1'000'000'000);
+  options.add("--snapshots", flags->snapshots, "times to keep attention").range(0, 10'000);
+  options.flag("--live", flags->live, "show it in a browser while it trains");
+  options.flag("--log-heads", flags->log_heads, "measures of heads into metrics.jsonl");
+  options.add("--stop-when", flags->stop_when, "end early: 'pattern_match>0.95'").type("RULE");
+  options.flag("--no-report", flags->no_report, "leave out report.html");
   options.flag("--quiet", command.quiet, "print nothing but errors and --json");
   add_threads(options, flags->threads);
   options.run([flags, &command] { run_train(*flags, command); });

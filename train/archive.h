@@ -22,9 +22,9 @@ namespace tapehead {
 // The width of a field must not depend on the platform; bool and char are left out for that reason.
 template <class T>
 inline constexpr bool kFixedWidth =
-    std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::uint32_t> ||
-    std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint64_t> || std::is_same_v<T, float> ||
-    std::is_same_v<T, double>;
+    std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::uint16_t> || std::is_same_v<T, std::int32_t> ||
+    std::is_same_v<T, std::uint32_t> || std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint64_t> ||
+    std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 class FieldWriter {
  public:

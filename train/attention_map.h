@@ -21,15 +21,13 @@ struct AttentionMap {
 /// All heads' weights for one probe sequence at one moment of training.
 struct Snapshot {
   std::uint64_t step = 0;
-  double loss = 0;         // training loss at that step (nats a counted token); NaN at step 0 before any
+  double loss = 0;         // of the probe batch at that step, nats a counted token
   double exact_match = 0;  // NaN when not evaluated then
   std::vector<AttentionMap> maps;
 };
 
-/// snapshots.bin, described in checkpoints/README.md. The same envelope as a checkpoint.
-void save_snapshots(const std::string& path, const std::vector<Snapshot>& snapshots);
-/// Throws FileError when the file is not there or damaged.
-std::vector<Snapshot> load_snapshots(const std::string& path);
+/// What sizes, tokens or columns of a map do not fit together, or "".
+std::string fault(const AttentionMap& map);
 
 /// Mean over counted rows of the weight on the ideal column (`pattern_match`), in [0, 1]; NaN without counted rows.
 double pattern_match(const AttentionMap& map);

@@ -6,19 +6,13 @@
 #include <limits>
 #include <string_view>
 
+#include "autograd/error.h"
+#include "train/map_measures.h"
 #include "train/shards.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
-namespace {
-
-// Where a node "attention.weights" comes from: "blocks.1.attn", "blocks.0.cross", "encoder.blocks.1.attn".
-struct Place {
-  std::string kind;
-  std::int32_t layer;
-};
-
-Place place_of(std::string_view scope, const Transformer& net) {
+AttentionPlace attention_place(std::string_view scope, const Transformer& net) {
   const auto number = scope.find("blocks.") + 7;
   const auto layer = static_cast<std::int32_t>(std::atoi(scope.data() + number));
   if (scope.starts_with("encoder.")) return {"encoder", layer};
@@ -26,8 +20,21 @@ Place place_of(std::string_view scope, const Transformer& net) {
   return {net.causal ? "decoder" : "encoder", layer};
 }
 
+const MultiHeadAttention& attention_at(const Transformer& net, const AttentionPlace& place) {
+  const Stack& stack = place.kind == "encoder" && net.encoder ? *net.encoder : net.stack;
+  const bool known =
+      place.kind == "cross" || place.kind == (&stack == &net.stack && net.causal ? "decoder" : "encoder");
+  const auto layer = static_cast<std::size_t>(place.layer);
+  if (!known || layer >= stack.blocks.size() || (place.kind == "cross" && !stack.blocks[layer].cross))
+    throw ConfigError(
+        error_line("attention", "the model has no " + place.kind + " attention in layer " + std::to_string(layer)));
+  return place.kind == "cross" ? *stack.blocks[layer].cross : stack.blocks[layer].attn;
+}
+
+namespace {
+
 // Columns of the ideal pattern name positions of the source: those of the model's one sequence, or of the encoder's.
-bool rule_applies(const Place& place, const Transformer& net) {
+bool rule_applies(const AttentionPlace& place, const Transformer& net) {
   return (place.kind == "cross") == net.encoder.has_value();
 }
 
@@ -38,7 +45,8 @@ void for_each_attention(Model& model, const Batch& batch, Index first, Index cou
   NoGrad no_grad(tape);
   tape.keep_weights = true;
   record_logits(tape, model.net, batch, first, count);
-  for (const Tensor& weights : tape.find("attention.weights")) f(place_of(weights.node().scope, model.net), weights);
+  for (const Tensor& weights : tape.find("attention.weights"))
+    f(attention_place(weights.node().scope, model.net), weights);
 }
 
 std::vector<std::string> token_names(const std::vector<std::int32_t>& ids, Index first, Index count,
@@ -60,12 +68,13 @@ void sort_heads(std::vector<Head>& heads) {
 
 }  // namespace
 
-std::vector<AttentionMap> attention_maps(Model& model, const Batch& batch, Index sequence,
-                                         const std::vector<std::string>& vocabulary) {
+std::vector<AttentionMap> attention_maps(Tape& tape, const Model& model, const Batch& batch, Index first,
+                                         Index sequence, const std::vector<std::string>& vocabulary) {
   std::vector<AttentionMap> maps;
   const auto targets = token_names(batch.inputs, sequence * batch.target_length, batch.target_length, vocabulary);
   const auto sources = token_names(batch.source, sequence * batch.source_length, batch.source_length, vocabulary);
-  for_each_attention(model, batch, sequence, 1, [&](const Place& place, Tensor weights) {
+  for (const Tensor& weights : tape.find("attention.weights")) {
+    const AttentionPlace place = attention_place(weights.node().scope, model.net);
     AttentionMap map;
     map.kind = place.kind;
     map.layer = place.layer;
@@ -80,14 +89,24 @@ std::vector<AttentionMap> attention_maps(Model& model, const Batch& batch, Index
     const Index cells = weights.size(2) * weights.size(3);
     for (Index i = 0; i < cells; ++i)
       map.visible.push_back(place.kind != "decoder" || i % map.columns <= i / map.columns);
+    const Real* of_sequence = weights.value() + (sequence - first) * weights.size(1) * cells;
     for (Index head = 0; head < weights.size(1); ++head) {
       map.head = static_cast<std::int32_t>(head);
-      map.weights.assign(weights.value() + head * cells, weights.value() + (head + 1) * cells);
+      map.weights.assign(of_sequence + head * cells, of_sequence + (head + 1) * cells);
       maps.push_back(map);
     }
-  });
+  }
   sort_heads(maps);
   return maps;
+}
+
+std::vector<AttentionMap> attention_maps(Model& model, const Batch& batch, Index sequence,
+                                         const std::vector<std::string>& vocabulary) {
+  Tape tape(model.parameters);
+  NoGrad no_grad(tape);
+  tape.keep_weights = true;
+  record_logits(tape, model.net, batch, sequence, 1);
+  return attention_maps(tape, model, batch, sequence, sequence, vocabulary);
 }
 
 std::vector<HeadMeasure> measure_heads(Model& model, const Batch& batch) {
@@ -96,7 +115,7 @@ std::vector<HeadMeasure> measure_heads(Model& model, const Batch& batch) {
   for (Index first = 0; first < batch.sequences; first += kSequencesAPass) {
     std::size_t next = 0;
     const Index count = std::min(kSequencesAPass, batch.sequences - first);
-    for_each_attention(model, batch, first, count, [&](const Place& place, Tensor weights) {
+    for_each_attention(model, batch, first, count, [&](const AttentionPlace& place, Tensor weights) {
       const Index rows = weights.size(2), columns = weights.size(3);
       for (Index head = 0; head < weights.size(1); ++head, ++next) {
         if (first == 0) heads.push_back({place.kind, place.layer, static_cast<std::int32_t>(head), 0});
@@ -113,6 +132,32 @@ std::vector<HeadMeasure> measure_heads(Model& model, const Batch& batch) {
   }
   for (HeadMeasure& head : heads) head.pattern_match /= static_cast<double>(std::max<Index>(batch.counted, 1));
   sort_heads(heads);
+  return heads;
+}
+
+std::vector<PatternMeasures> measure_patterns(Model& model, const Batch& batch,
+                                              const std::vector<std::string>& vocabulary) {
+  std::vector<PatternMeasures> heads;
+  std::vector<std::vector<int>> counts;
+  Tape tape(model.parameters);
+  NoGrad no_grad(tape);
+  tape.keep_weights = true;
+  record_logits(tape, model.net, batch, 0, batch.sequences);
+  for (Index b = 0; b < batch.sequences; ++b) {
+    std::size_t next = 0;
+    for (const AttentionMap& map : attention_maps(tape, model, batch, 0, b, vocabulary)) {
+      const std::vector<double> values = as_list(measure(map));
+      if (next == heads.size()) {
+        heads.push_back({{{map.kind, map.layer}, map.head}, std::vector<double>(values.size())});
+        counts.emplace_back(values.size());
+      }
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (!std::isnan(values[i])) heads[next].values[i] += values[i], ++counts[next][i];
+      ++next;
+    }
+  }
+  for (std::size_t h = 0; h < heads.size(); ++h)
+    for (std::size_t i = 0; i < counts[h].size(); ++i) heads[h].values[i] /= counts[h][i];  // 0 / 0: applies nowhere
   return heads;
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -55,6 +56,17 @@ void MetricsLog::evaluation(std::uint64_t step, double loss, double token_accura
   write(step, fields.begin(), fields.end());
 }
 
+void MetricsLog::head(std::uint64_t step, const std::string& kind, int layer, int head,
+                      const std::vector<std::string>& names, const std::vector<double>& values) {
+  std::string line =
+      fmt::format("{{\"step\": {}, \"kind\": \"{}\", \"layer\": {}, \"head\": {}", step, kind, layer, head);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    line += std::isfinite(values[i]) ? fmt::format(", \"{}\": {}", names[i], values[i])
+                                     : fmt::format(", \"{}\": null", names[i]);
+  line += "}\n";
+  append(line.data(), line.size());
+}
+
 void MetricsLog::write(std::uint64_t step, const Field* begin, const Field* end) {
   std::array<char, 512> line;  // a field takes at most 20 + 24 characters; every step writes one, without the heap
   char* at = fmt::format_to(line.data(), "{{\"step\": {}", step);
@@ -62,13 +74,36 @@ void MetricsLog::write(std::uint64_t step, const Field* begin, const Field* end)
     at = std::isfinite(field->value) ? fmt::format_to(at, ", \"{}\": {}", field->name, field->value)
                                      : fmt::format_to(at, ", \"{}\": null", field->name);
   at = fmt::format_to(at, "}}\n");
-  const auto size = static_cast<std::size_t>(at - line.data());
+  append(line.data(), static_cast<std::size_t>(at - line.data()));
+}
+
+void MetricsLog::append(const char* line, std::size_t size) {
   ssize_t written;
-  do written = ::write(file_, line.data(), size);  // one call: the whole line or, on a full disk, a torn one
+  do written = ::write(file_, line, size);  // one call: the whole line or, on a full disk, a torn one
   while (written < 0 && errno == EINTR);
   if (written != static_cast<ssize_t>(size))
     throw FileError(error_line(
         "metrics", "cannot write " + path_ + ": " + (written < 0 ? system_message(errno) : "the disk is full")));
+}
+
+Metrics read_metrics(const std::string& path) {
+  Metrics metrics;
+  std::istringstream lines(read_file(path));
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_unsigned()) continue;
+    const auto step = json["step"].get<std::uint64_t>();
+    const auto number = [&](const char* field) {
+      const auto found = json.find(field);
+      return found != json.end() && found->is_number() ? found->get<double>()
+                                                       : std::numeric_limits<double>::quiet_NaN();
+    };
+    if (json.contains("eval_loss"))
+      metrics.evaluations.push_back({step, number("eval_loss"), number("token_accuracy"), number("exact_match")});
+    else if (json.contains("loss"))
+      metrics.steps.push_back({step, number("loss")});
+  }
+  return metrics;
 }
 
 }  // namespace tapehead

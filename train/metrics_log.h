@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tapehead {
 
@@ -20,15 +21,36 @@ class MetricsLog {
   void training(std::uint64_t step, double loss, double learning_rate, double grad_norm, double tokens_per_second);
   void evaluation(std::uint64_t step, double loss, double token_accuracy, double exact_match);
 
+  /// One head's measures; `names` and `values` go together.
+  void head(std::uint64_t step, const std::string& kind, int layer, int head, const std::vector<std::string>& names,
+            const std::vector<double>& values);
+
  private:
   struct Field {
     const char* name;
     double value;
   };
   void write(std::uint64_t step, const Field* begin, const Field* end);
+  void append(const char* line, std::size_t size);
 
   std::string path_;
   int file_;
 };
+
+/// What a metrics.jsonl says of a run; NaN where a number is null.
+struct Metrics {
+  struct Step {
+    std::uint64_t step;
+    double loss;
+  };
+  struct Evaluation {
+    std::uint64_t step;
+    double loss, token_accuracy, exact_match;
+  };
+  std::vector<Step> steps;
+  std::vector<Evaluation> evaluations;
+};
+/// Passes over lines that are none of these. Throws FileError when there is no such file.
+Metrics read_metrics(const std::string& path);
 
 }  // namespace tapehead

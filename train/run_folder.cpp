@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::array<const char*, 5> kRunFiles = {"config.toml", "metrics.jsonl", "last.ckpt", "best.ckpt",
-                                                  "snapshots.bin"};
+constexpr std::array<const char*, 6> kRunFiles = {"config.toml", "metrics.jsonl", "last.ckpt",
+                                                  "best.ckpt",   "snapshots.bin", "report.html"};
 constexpr const char* kLockFile = ".lock";
 
 [[noreturn]] void refuse(const std::string& fact, const std::string& hint = {}) {
@@ -109,6 +109,14 @@ RunFolder prepare_run_folder(const std::string& path, bool force, bool resume) {
   }
   remove_leftovers(path);
   return folder;
+}
+
+bool is_training(const std::string& path) {
+  const int descriptor = ::open((path + "/" + kLockFile).c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool held = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(descriptor);
+  return held;
 }
 
 std::string checkpoint_of(const std::string& argument) {

@@ -34,6 +34,9 @@ RunFolder new_run_folder(const std::string& task);
 /// hold a last.ckpt), one that another process trains in always.
 RunFolder prepare_run_folder(const std::string& path, bool force, bool resume);
 
+/// True while a process trains in the folder.
+bool is_training(const std::string& path);
+
 /// `argument` itself when it is a file, its best.ckpt (else last.ckpt) when it is a run folder; throws FileError.
 std::string checkpoint_of(const std::string& argument);
 

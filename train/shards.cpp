@@ -74,6 +74,8 @@ double Shards::gradients(const Batch& batch, const RandomContext& random, Real l
     tape.set_gradient_block(block);
     const Index first = batch.sequences * shard / shards, end = batch.sequences * (shard + 1) / shards;
     tape.training = true;
+    tape.observer = nullptr;
+    tape.keep_weights = false;
     tape.random = random;
     tape.random.first_sequence = first;
     const Tensor logits = record_logits(tape, model_.net, batch, first, end - first);
@@ -122,13 +124,15 @@ Counts count_right(Tensor logits, const Batch& batch, Index first) {
 
 }  // namespace
 
-Evaluation Shards::evaluate(const Batch& batch) {
+Evaluation Shards::evaluate(const Batch& batch, const TapObserver* observer) {
   constexpr Index kSequencesAPass = 64;  // bounds the memory of a pass
   const Index passes = (batch.sequences + kSequencesAPass - 1) / kSequencesAPass;
   std::vector<Counts> counts(static_cast<std::size_t>(passes));
   run(passes, [&](Tape& tape, Index pass) {
     const Index first = batch.sequences * pass / passes, end = batch.sequences * (pass + 1) / passes;
     tape.training = false;
+    tape.observer = observer;
+    tape.keep_weights = observer != nullptr;
     NoGrad no_grad(tape);
     const Tensor logits = record_logits(tape, model_.net, batch, first, end - first);
     Counts& right = counts[static_cast<std::size_t>(pass)];

@@ -35,7 +35,8 @@ class Shards {
   /// One forward and backward pass in training mode: the loss, and its gradient in model.parameters.grads().
   /// In a repeated step of equal sizes it allocates nothing.
   double gradients(const Batch& batch, const RandomContext& random, Real label_smoothing);
-  Evaluation evaluate(const Batch& batch);
+  /// With an observer that looks into every pass, or changes it.
+  Evaluation evaluate(const Batch& batch, const TapObserver* observer = nullptr);
   /// The first thread's tape: with one thread it holds the last shard of the last pass.
   Tape& tape() { return *tapes_[0]; }
 

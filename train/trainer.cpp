@@ -1,12 +1,16 @@
 #include "train/trainer.h"
 
+#include <omp.h>
+
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 
 #include "autograd/error.h"
+#include "train/map_measures.h"
 #include "train/metrics_log.h"
+#include "train/snapshot_series.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
@@ -28,17 +32,42 @@ Trainer::Trainer(const Config& config, int threads, std::shared_ptr<const Text> 
       data_(*task_, layout_of(config.model.kind), config.train.batch, config.seed),
       held_out_(data_.held_out(kHeldOut, config.seed)),
       probe_(data_.held_out(kProbe, config.seed)),
+      probe_tape_(model_->parameters),
       learner_(*model_, config.train, config.seed, threads) {}
 
 StepReport Trainer::step() { return learner_.step(data_.training(static_cast<std::uint32_t>(learner_.next_step()))); }
 
+namespace {
+// Ops on this thread alone: on a busy machine, a fork and a join for each of them cost more than a small probe.
+class OneThread {
+ public:
+  OneThread() { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_ = omp_get_max_threads();
+};
+}  // namespace
+
 Snapshot Trainer::snapshot() {
+  const OneThread here;
+  probe_tape_.reset();
+  NoGrad no_grad(probe_tape_);
+  probe_tape_.keep_weights = true;
+  const Tensor logits = record_logits(probe_tape_, model_->net, probe_, 0, probe_.sequences);
   Snapshot s;
   s.step = steps_done();
-  s.loss = learner_.evaluate(probe_).loss;
+  s.loss = double{record_loss(probe_tape_, logits, probe_, 0, probe_.sequences).item()};
   s.exact_match = std::numeric_limits<double>::quiet_NaN();
-  s.maps = attention_maps(*model_, probe_, 0, task_->vocabulary().tokens());
+  s.maps = attention_maps(probe_tape_, *model_, probe_, 0, 0, task_->vocabulary().tokens());
   return s;
+}
+
+std::vector<PatternMeasures> Trainer::measure_probe() {
+  const OneThread here;
+  return measure_patterns(*model_, probe_, task_->vocabulary().tokens());
 }
 
 CheckpointFile Trainer::checkpoint() {
@@ -68,51 +97,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Snapshots at equal distances of steps: when there are too many, every other one goes and the distance doubles. So a
-// run of any length keeps its start, its middle and its end, and what is kept depends on the number of steps alone.
-class SnapshotSeries {
- public:
-  explicit SnapshotSeries(std::vector<Snapshot> kept) : kept_(std::move(kept)) {
-    if (kept_.size() > 1) distance_ = kept_[1].step - kept_[0].step;
-    std::erase_if(kept_, [this](const Snapshot& s) { return s.step % distance_ != 0; });  // an interruption's last one
-  }
-  void offer(Trainer& trainer, double exact_match) {
-    if (trainer.steps_done() % distance_ == 0) take(trainer, exact_match);
-    while (kept_.size() > kMost) {
-      distance_ *= 2;
-      std::erase_if(kept_, [this](const Snapshot& s) { return s.step % distance_ != 0; });
-    }
-  }
-  void forget_after(std::uint64_t step) {
-    std::erase_if(kept_, [step](const Snapshot& s) { return s.step > step; });
-  }
-  void finish(Trainer& trainer, double exact_match) {
-    if (kept_.empty() || kept_.back().step != trainer.steps_done()) take(trainer, exact_match);
-  }
-  const std::vector<Snapshot>& kept() const { return kept_; }
-
- private:
-  static constexpr std::size_t kMost = 33;
-  void take(Trainer& trainer, double exact_match) {
-    kept_.push_back(trainer.snapshot());
-    kept_.back().exact_match = exact_match;
-  }
-  std::vector<Snapshot> kept_;
-  std::uint64_t distance_ = 1;
-};
-
 // A run in progress: what it has reached and what of it is on disk.
 class Run {
  public:
   Run(const TrainOptions& options, const RunFolder& folder, const TrainObserver& observer)
       : folder_(folder),
         trainer_(options.config, options.threads, options.text),
-        snapshots_(load_snapshots_of(options)) {
+        snapshots_(options.snapshots, trainer_, kept_before(options)),
+        log_heads_(options.log_heads),
+        stop_when_(options.stop_when) {
     if (options.resume) resume();
     if (observer.on_ready) observer.on_ready();
     write_file_atomically(folder_.file("config.toml"), trainer_.config().to_toml());
     log_.emplace(folder_.file("metrics.jsonl"), trainer_.steps_done());
-    if (snapshots_.kept().empty()) snapshots_.offer(trainer_, kUnknown);
+    if (snapshots_.kept().empty()) snapshots_.offer(kUnknown, kUnknown);
+    if (observer.on_snapshot && !snapshots_.kept().empty()) observer.on_snapshot(snapshots_.kept());
     if (!options.resume) save();  // a run that is killed at any time can go on
   }
 
@@ -126,7 +125,7 @@ class Run {
     const TrainConfig& train = trainer_.config().train;
     const auto number = static_cast<std::int64_t>(report.step);
     if (number % train.eval_every == 0 || number == train.steps) evaluate(observer);
-    snapshots_.offer(trainer_, exact_match_);
+    if (snapshots_.offer(report.loss, exact_match_) && observer.on_snapshot) observer.on_snapshot(snapshots_.kept());
     constexpr double kSecondsBetweenSaves = 10;
     if (seconds_since(saved_) > kSecondsBetweenSaves) save();
   }
@@ -134,7 +133,7 @@ class Run {
   bool finished() const {
     const TrainConfig& train = trainer_.config().train;
     const bool reached = state_.best_step > 0 && state_.best_metric >= train.target;
-    return reached || static_cast<std::int64_t>(trainer_.steps_done()) >= train.steps;
+    return reached || rule_held_ || static_cast<std::int64_t>(trainer_.steps_done()) >= train.steps;
   }
 
   /// Puts everything on disk, last.ckpt at the end: a process that is killed in between leaves beside an older one
@@ -142,7 +141,7 @@ class Run {
   void save() {
     if (best_) best_->save(folder_.file("best.ckpt"));
     best_.reset();
-    save_snapshots(folder_.file("snapshots.bin"), snapshots_.kept());
+    snapshots_.kept().save(folder_.file("snapshots.bin"));
     CheckpointFile last = trainer_.checkpoint();
     state_.step = trainer_.steps_done();
     state_.moments.swap(last.training->moments);
@@ -152,7 +151,7 @@ class Run {
     saved_ = Clock::now();
   }
   void finish() {
-    snapshots_.finish(trainer_, exact_match_);
+    snapshots_.finish(exact_match_);
     save();
   }
 
@@ -162,18 +161,21 @@ class Run {
     r.seconds = seconds_since(start_);
     r.best = best_evaluation_;
     r.best_step = state_.best_step;
+    r.rule_held = rule_held_;
+    r.snapshots = snapshots_.kept().size();
+    r.snapshot_seconds = snapshots_.seconds();
     return r;
   }
 
  private:
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-  std::vector<Snapshot> load_snapshots_of(const TrainOptions& options) const {
+  AttentionHistory kept_before(const TrainOptions& options) const {
     // A run without its maps can go on: only what they showed of the past is gone.
     const std::string path = folder_.file("snapshots.bin");
     if (!options.resume || !std::filesystem::exists(path)) return {};
     try {
-      return load_snapshots(path);
+      return AttentionHistory::load(path);
     } catch (const FileError& e) {
       throw FileError(std::string(e.what()) + ". Hint: remove it to go on without the earlier maps");
     }
@@ -189,11 +191,29 @@ class Run {
     best_evaluation_ = {state_.best_loss, state_.best_token_accuracy, state_.best_metric};
   }
 
+  // Logs every head's measures, and asks whether the rule to stop holds: for a measure of heads, of any of them.
+  void look_at_heads(const Evaluation& e) {
+    const bool heads_decide = stop_when_ && stop_when_->is_of_heads();
+    if (stop_when_ && !heads_decide)
+      rule_held_ = stop_when_->holds(stop_when_->measure == "loss"          ? e.loss
+                                     : stop_when_->measure == "exact_match" ? e.exact_match
+                                                                            : e.token_accuracy);
+    if (!log_heads_ && !heads_decide) return;
+    for (const PatternMeasures& head : trainer_.measure_probe()) {
+      if (log_heads_)
+        log_->head(trainer_.steps_done(), head.place.attention.kind, head.place.attention.layer,
+                   static_cast<int>(head.place.head), measure_names(), head.values);
+      for (std::size_t i = 0; heads_decide && i < head.values.size(); ++i)
+        if (measure_names()[i] == stop_when_->measure) rule_held_ |= stop_when_->holds(head.values[i]);
+    }
+  }
+
   void evaluate(const TrainObserver& observer) {
     const Evaluation e = trainer_.evaluate();
     log_->evaluation(trainer_.steps_done(), e.loss, e.token_accuracy, e.exact_match);
     if (observer.on_evaluation) observer.on_evaluation(trainer_.steps_done(), e);
     exact_match_ = e.exact_match;
+    look_at_heads(e);
     // The higher exact match, then the lower loss; what is not a number is never better.
     const bool first = state_.best_step == 0;
     const bool better = first ? std::isfinite(e.loss)
@@ -215,6 +235,8 @@ class Run {
   const RunFolder& folder_;
   Trainer trainer_;
   SnapshotSeries snapshots_;
+  bool log_heads_, rule_held_ = false;
+  std::optional<StopRule> stop_when_;
   std::optional<MetricsLog> log_;
   TrainingState state_;                 // moments only while saving
   std::optional<CheckpointFile> best_;  // not yet on disk

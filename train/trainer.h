@@ -3,12 +3,16 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "data/text.h"
+#include "train/attention_history.h"
 #include "train/checkpoint.h"
 #include "train/learner.h"
 #include "train/measures.h"
 #include "train/run_folder.h"
+#include "train/snapshot_plan.h"
+#include "train/stop_rule.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
@@ -23,6 +27,8 @@ class Trainer {
   Evaluation evaluate() { return learner_.evaluate(held_out_); }
   /// The probe's attention and loss as they are now.
   Snapshot snapshot();
+  /// Measures of every head on the probe.
+  std::vector<PatternMeasures> measure_probe();
 
   /// The whole state as a checkpoint; load() makes the next step the one that would have followed.
   CheckpointFile checkpoint();
@@ -42,15 +48,19 @@ class Trainer {
   std::unique_ptr<Model> model_;
   BatchSource data_;
   Batch held_out_, probe_;
+  Tape probe_tape_;
   Learner learner_;
 };
 
 struct TrainOptions {
   Config config;
-  bool resume = false;                    // go on from the folder's last.ckpt
-  std::uint64_t stop_at = 0;              // save and end after this step, as an interruption would; 0: no
+  bool resume = false;        // go on from the folder's last.ckpt
+  std::uint64_t stop_at = 0;  // save and end after this step, as an interruption would; 0: no
   int threads = 1;
   std::shared_ptr<const Text> text = {};  // what the task "text" learns
+  SnapshotLimits snapshots = {};
+  bool log_heads = false;                  // measures of every head into metrics.jsonl, at every evaluation
+  std::optional<StopRule> stop_when = {};  // end after an evaluation for which this holds
 };
 
 /// What a caller may watch and decide; none of it changes the result.
@@ -58,7 +68,8 @@ struct TrainObserver {
   std::function<void()> on_ready;  // everything is read and checked; from here on files are written
   std::function<void(const StepReport&)> on_step;
   std::function<void(std::uint64_t step, const Evaluation&)> on_evaluation;
-  std::function<bool()> interrupted;  // asked after every step: true saves and ends
+  std::function<void(const AttentionHistory&)> on_snapshot;  // there is one more
+  std::function<bool()> interrupted;                         // asked after every step: true saves and ends
 };
 
 struct TrainResult {
@@ -67,6 +78,9 @@ struct TrainResult {
   Evaluation best;  // of best.ckpt
   std::uint64_t best_step = 0;
   bool interrupted = false;
+  bool rule_held = false;       // it ended because of stop_when
+  std::size_t snapshots = 0;    // kept of the whole run
+  double snapshot_seconds = 0;  // of `seconds`, spent on taking them
 };
 
 /// Trains until train.steps, or until exact match on held-out data reaches train.target. Writes config.toml,

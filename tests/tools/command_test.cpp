@@ -186,6 +186,85 @@ TEST_F(VerbTest, HelpAndVersionAreNoErrors) {
   EXPECT_TRUE(contains(said({"--version"}), "tapehead "));
 }
 
+TEST_F(VerbTest, TrainWritesAReportUnlessToldNotTo) {
+  EXPECT_TRUE(contains(read_file(folder.file("run/report.html")), "<!doctype html>"));
+  make_run("bare", {"--no-report", "--snapshots", "0"});
+  EXPECT_FALSE(std::filesystem::exists(folder.file("bare/report.html")));
+  EXPECT_EQ(read_file(folder.file("bare/last.ckpt")), read_file(folder.file("run/last.ckpt")));
+}
+
+TEST_F(VerbTest, TrainStopsWhenARuleHoldsAndLogsHeads) {
+  make_run("ruled", {"--stop-when", "sharpness>-1", "--log-heads"});
+  EXPECT_EQ(answered({"info", "ruled/last.ckpt"})["step"], 3);  // the first evaluation
+  const std::string log = read_file(folder.file("ruled/metrics.jsonl"));
+  EXPECT_TRUE(contains(log, "\"layer\": 0, \"head\": 1, \"pattern_match\": ")) << log;
+}
+
+TEST_F(VerbTest, InspectWritesFilesThatAreTheSameEachTime) {
+  const auto write = [&](const std::string& name) {
+    said({"inspect", "run", "--html", name + ".html", "--csv", name + ".csv", "--npz", name + ".npz", "--svg",
+          name + ".svg", "--png", name + ".png"});
+  };
+  write("a");
+  write("b");
+  for (const char* type : {"html", "csv", "npz", "svg", "png"})
+    EXPECT_EQ(read_file(folder.file(std::string("a.") + type)), read_file(folder.file(std::string("b.") + type)))
+        << type;
+}
+
+TEST_F(VerbTest, AReportTellsNothingOfWhereItIs) {
+  said({"inspect", folder.file("run"), "--html", "a.html", "--svg", "a.svg"});
+  for (const char* file : {"run/report.html", "a.html", "a.svg"})
+    EXPECT_FALSE(contains(read_file(folder.file(file)), folder.path())) << file;
+}
+
+TEST_F(VerbTest, InspectDrawsAttentionFromElsewhere) {
+  said({"inspect", "run", "--npz", "maps.npz"});
+  EXPECT_TRUE(contains(said({"inspect", "maps.npz"}), "L0H1"));
+  EXPECT_EQ(answered({"inspect", "maps.npz"})["heads"], 2);
+}
+
+TEST_F(VerbTest, InspectTakesHeadsAway) {
+  const json both = answered({"inspect", "run", "--ablate", "L0H0", "--ablate", "L0H1=mean"});
+  EXPECT_EQ(keys(both), (Words{"after", "before", "changed"}));
+  EXPECT_NE(both["before"]["loss"], both["after"]["loss"]);
+  EXPECT_TRUE(contains(said({"inspect", "run", "--knock-out", "0,1,4,2"}), "without cell 4, 2"));
+  const json patched = answered({"inspect", "run", "--input", "a b c", "--patch", "c a b"});
+  EXPECT_EQ(patched["heads"].size(), 2u);
+  EXPECT_TRUE(contains(said({"inspect", "run", "--lens"}), "blocks.0"));
+  const json parts = answered({"inspect", "run", "--attribute", "4"});
+  double sum = 0;
+  for (const json& part : parts["parts"]) sum += part["value"].get<double>();
+  EXPECT_NEAR(sum, parts["logit"].get<double>(), 1e-4);
+  EXPECT_EQ(answered({"inspect", "run", "--circuits"})["heads"].size(), 2u);
+}
+
+TEST_F(VerbTest, InspectRefusesInterventionsThatMakeNoSense) {
+  const std::vector<Words> wrong = {{"--ablate", "L5H0"},       {"--ablate", "x"},      {"--ablate", "L0H0=half"},
+                                    {"--knock-out", "0,0,1"},   {"--attribute", "0"},   {"--patch", "a b"},
+                                    {"--knock-out", "0,0,a,1"}, {"--tokens", "nothing"}};
+  for (Words words : wrong) {
+    words.insert(words.begin(), {"inspect", "run"});
+    const Finished finished = run(words);
+    EXPECT_EQ(finished.code, 2) << words[2] << ' ' << words[3] << finished.err;
+    EXPECT_EQ(finished.out, "");
+  }
+}
+
+TEST_F(VerbTest, InspectWatchEndsWhenNobodyTrains) {
+  EXPECT_TRUE(contains(said({"inspect", "run", "--watch"}), "step 6, loss"));
+}
+
+TEST_F(VerbTest, CompareShowsSettingsResultsAndHeads) {
+  make_run("other", {"--seed", "3"});
+  const json answer = answered({"compare", "run", "other"});
+  EXPECT_EQ(keys(answer), (Words{"a", "b", "heads", "settings"}));
+  EXPECT_EQ(answer["settings"], json({"seed: 1 -> 3"}));
+  EXPECT_EQ(answer["heads"].size(), 2u);
+  EXPECT_GT(answer["heads"][0]["largest_difference"], 0);
+  EXPECT_TRUE(contains(said({"compare", "run", "run"}), "none\n"));
+}
+
 TEST_F(VerbTest, HelpFitsATerminalOf80Columns) {
   std::istringstream overview(said({"--help"}));
   std::vector<Words> pages = {{"--help"}};

@@ -10,6 +10,7 @@
 
 #include "tests/errors.h"
 #include "tests/temporary_folder.h"
+#include "train/attention_history.h"
 #include "train/trainer.h"
 
 namespace tapehead {
@@ -117,18 +118,44 @@ TEST_F(TrainTest, WritesALineForEachStepAndEachEvaluation) {
   EXPECT_EQ(evaluations, (std::vector<std::uint64_t>{4, 8, 10}));  // and the last step
 }
 
-TEST_F(TrainTest, KeepsTheAttentionOfTheStartTheMiddleAndTheEnd) {
+TEST_F(TrainTest, KeepsAttentionAtLogSpacedStepsAndParametersAtSomeOfThem) {
   run("run", small({"train.steps=70", "train.eval_every=70"}));
-  std::vector<std::uint64_t> steps;
-  for (const Snapshot& s : load_snapshots(folder.file("run/snapshots.bin"))) {
+  const AttentionHistory history = AttentionHistory::load(folder.file("run/snapshots.bin"));
+  std::vector<std::uint64_t> steps, with_parameters;
+  for (const PackedSnapshot& s : history.snapshots) {
     steps.push_back(s.step);
-    EXPECT_EQ(s.maps.size(), 2u);  // one layer of two heads
+    if (!s.parameters.empty()) with_parameters.push_back(s.step);
     EXPECT_TRUE(std::isfinite(s.loss));
   }
+  EXPECT_EQ(history.heads.size(), 2u);  // one layer of two heads
   EXPECT_EQ(steps.front(), 0u);
+  EXPECT_EQ(steps[1], 1u);
   EXPECT_EQ(steps.back(), 70u);
-  EXPECT_TRUE(std::ranges::any_of(steps, [](std::uint64_t s) { return s >= 33 && s <= 37; }));
-  EXPECT_LE(steps.size(), 34u);
+  EXPECT_EQ(with_parameters.front(), 0u);
+  EXPECT_EQ(with_parameters.back(), 70u);
+  EXPECT_LE(with_parameters.size(), 24u);
+  const CheckpointFile last = CheckpointFile::load(folder.file("run/last.ckpt"));
+  EXPECT_EQ(history.parameters_of(history.snapshots.back()), last.parameters);
+}
+
+TEST_F(TrainTest, LearnsTheSameWithFewSnapshotsAndWithNone) {
+  const Config config = small({"train.steps=40"});
+  run("many", config);
+  for (const std::int64_t most : {0, 1, 2, 5}) {
+    TrainOptions options;
+    options.config = config;
+    options.snapshots.most = most;
+    const std::string name = "keeps " + std::to_string(most);
+    train(options, prepare_run_folder(folder.file(name), false, false), {});
+    EXPECT_EQ(bytes(name + "/last.ckpt"), bytes("many/last.ckpt"));
+    EXPECT_EQ(metrics(name), metrics("many"));
+    const AttentionHistory history = AttentionHistory::load(folder.file(name + "/snapshots.bin"));
+    EXPECT_LE(history.size(), static_cast<std::size_t>(most));
+    EXPECT_EQ(history.empty(), most == 0);
+    if (most > 0) {
+      EXPECT_EQ(history.snapshots.back().step, 40u);
+    }
+  }
 }
 
 TEST_F(TrainTest, EndsEarlyOnceTheTargetIsReached) {

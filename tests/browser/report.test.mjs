@@ -1,0 +1,190 @@
+// The report as a person meets it: opened from a file, moved by mouse and keys.
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+import {close, copyRun, frame, open, start, stop, twoLayers} from './helper.mjs';
+
+before(start);
+after(stop);
+
+const text = (page, selector) => page.locator(selector).first().textContent();
+
+test('opens from file:// with the network off, and says what was learned', async () => {
+  const page = await open(copyRun());
+  assert.equal(await text(page, 'h1'), 'copy');
+  assert.match(await text(page, '.verdict'), /^(Not learned yet|Learned): \d/);
+  const titles = await page.locator('h2').allTextContents();
+  for (const title of ['The task, worked', 'Training', 'Every head', 'The ledger', 'Without it', 'Measures over training', 'Circuits', 'The model'])
+    assert.ok(titles.includes(title), `${title} is missing of ${titles}`);
+  assert.match(await text(page, '.finding'), /^L0H\d puts 0\.\d\d of its weight where the rule looks/);
+  assert.match(await text(page, 'pre code'), /^tapehead inspect copy --html FILE$/);
+  assert.match(await text(page, '.caution'), /does not explain the decision/);
+  await close(page);
+});
+
+test('everything follows the slider', async () => {
+  const page = await open(copyRun());
+  const state = () => page.evaluate(() => ({
+    moment: document.querySelector('.moment').textContent,
+    curve: document.querySelector('.cursor-line').getAttribute('x1'),
+    finding: document.querySelector('.finding').textContent,
+    map: document.querySelector('.small-map').toDataURL(),
+    large: document.querySelector('.map').toDataURL(),
+    ledger: document.querySelector('#ledger').textContent,
+    ablation: document.querySelector('.ablation').textContent,
+    measure: document.querySelector('.curves.small .number').textContent
+  }));
+  const last = await state();
+  await page.locator('#step').focus();
+  await page.keyboard.press('Home');
+  await frame(page);
+  const first = await state();
+  assert.match(first.moment, /^step 0 · loss/);
+  for (const part of Object.keys(first)) assert.notEqual(first[part], last[part], `${part} does not follow`);
+  await page.waitForFunction(() => location.hash.includes('step=0'));
+  await page.locator('.chart').first().click({position: {x: 400, y: 40}});
+  await frame(page);
+  assert.notEqual((await state()).moment, first.moment);
+  await close(page);
+});
+
+test('the address holds the state, and gives it back', async () => {
+  const page = await open(twoLayers(), {hash: '#step=0&head=decoder.1.1&query=3&key=2&map=change&transpose=1&temperature=2&causal=0'});
+  assert.match(await text(page, '.moment'), /^step 0 /);
+  assert.match(await text(page, '#the-head'), /^L1H1/);
+  assert.match(await text(page, '.readout'), /^query 3 '.+', key 2 '.+', weight 0\.\d{4}, Change/);
+  assert.ok(await page.locator('#transpose').isChecked());
+  assert.ok(!await page.locator('#causal').isChecked());
+  assert.equal(await page.locator('[for=temperature] output').textContent(), '2.00');
+  await page.locator('.head').first().click();
+  await page.waitForFunction(() => location.hash.includes('head=decoder.0.0'));
+  const saved = await page.evaluate(() => location.hash);
+  const again = await open(twoLayers(), {hash: saved});
+  assert.equal(await text(again, '.readout'), await text(page, '.readout'));
+  await close(page);
+  await close(again);
+});
+
+test('an address that means nothing changes nothing', async () => {
+  const page = await open(copyRun(), {hash: '#step=x&head=constructor&query=1e9&key=-4&map=__proto__&temperature=NaN'});
+  assert.match(await text(page, '#the-head'), /^L0H\d/);
+  await close(page);
+});
+
+test('a head is chosen by a click and by keys', async () => {
+  const page = await open(twoLayers());
+  await page.locator('.head').nth(3).click();
+  await frame(page);
+  assert.match(await text(page, '#the-head'), /^L1H1: decoder self-attention, layer 1, head 1$/);
+  assert.deepEqual(await page.locator('.head').evaluateAll((all) => all.map((b) => b.getAttribute('aria-pressed'))),
+                   ['false', 'false', 'false', 'true']);
+  await page.keyboard.press('h');
+  await frame(page);
+  assert.match(await text(page, '#the-head'), /^L0H0/);
+  await page.keyboard.press('l');
+  await frame(page);
+  assert.match(await text(page, '#the-head'), /^L1H0/);
+  await close(page);
+});
+
+test('a map is one tab stop, and arrow keys move its cell', async () => {
+  const page = await open(copyRun(), {hash: '#query=5&key=2'});
+  const grid = page.getByRole('grid', {name: 'Attention of one head'});
+  assert.equal(await grid.count(), 1);
+  assert.equal(await grid.evaluate((node) => node.querySelectorAll('[tabindex], button, a, input').length), 0);
+  await grid.focus();
+  const readout = async () => (await frame(page), text(page, '.readout'));
+  const pattern = (query, key) => new RegExp(`^query ${query} '.+', key ${key} '.+'(, weight [01]\\.\\d{4}|: masked)`);
+  assert.match(await readout(), pattern(5, 2));
+  for (const [key, query, column] of [['ArrowDown', 6, 2], ['ArrowRight', 6, 3], ['ArrowUp', 5, 3], ['ArrowLeft', 5, 2],
+                                      ['Home', 5, 0], ['End', 5, 11], ['PageDown', 11, 11], ['PageUp', 3, 11]]) {
+    await page.keyboard.press(key);
+    assert.match(await readout(), pattern(query, column), key);
+  }
+  assert.match(await readout(), /masked$/);
+  assert.equal(await page.locator('.readout').first().getAttribute('aria-live'), 'polite');
+  const active = await grid.getAttribute('aria-activedescendant');
+  assert.equal(await page.locator(`#${active}`).textContent(), await readout());
+  assert.equal(await page.locator('[role=row]').first().getAttribute('aria-rowindex'), '4');
+  assert.equal(await page.locator('[role=gridcell]').first().getAttribute('aria-colindex'), '12');
+  await close(page);
+});
+
+test('the cell under the pointer is read out, a click keeps it', async () => {
+  const page = await open(copyRun(), {hash: '#query=5&key=2'});
+  const spot = await page.evaluate(() => {
+    const canvas = document.querySelector('.map').getBoundingClientRect();
+    return {x: canvas.right - 4, y: canvas.bottom - 4};
+  });
+  await page.locator('.map').first().scrollIntoViewIfNeeded();
+  const box = await page.locator('.map').first().boundingBox();
+  await page.mouse.move(box.x + box.width - 6, box.y + box.height - 6);
+  assert.match(await text(page, '.readout'), /^query 11 '.+', key 11 '.+'/);
+  await page.mouse.down();
+  await page.mouse.up();
+  await page.waitForFunction(() => location.hash.includes('query=11'));
+  assert.ok(spot.x > 0);
+  await close(page);
+});
+
+test('? lists the keys, which can be turned off', async () => {
+  const page = await open(copyRun());
+  await page.keyboard.press('?');
+  assert.ok(await page.getByRole('dialog').isVisible());
+  await page.getByLabel('Single keys work').uncheck();
+  await page.getByRole('button', {name: 'Close'}).click();
+  const moment = await text(page, '.moment');
+  await page.keyboard.press('[');
+  await frame(page);
+  assert.equal(await text(page, '.moment'), moment);
+  await page.getByRole('button', {name: 'Keys ?'}).click();
+  await page.getByLabel('Single keys work').check();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('[');
+  await frame(page);
+  assert.notEqual(await text(page, '.moment'), moment);
+  await close(page);
+});
+
+test('the same stands in a real table, with what is masked', async () => {
+  const page = await open(copyRun());
+  await page.getByText('The same as a table').click();
+  const rows = await page.locator('details.table tbody tr').evaluateAll((all) => all.map((row) => [...row.cells].map((c) => c.textContent)));
+  assert.equal(rows.length, 12);
+  for (const [i, row] of rows.entries()) {
+    const weights = row.slice(1);
+    assert.equal(weights.filter((w) => w === 'masked').length, 11 - i);
+    const sum = weights.filter((w) => w !== 'masked').reduce((a, w) => a + Number(w), 0);
+    assert.ok(Math.abs(sum - 1) < 1e-3, `row ${i} sums to ${sum}`);
+  }
+  await close(page);
+});
+
+test('what needs parameters that were not kept says so', async () => {
+  const page = await open(twoLayers());
+  const without = await page.evaluate(() => report.snapshots.findIndex((s) => !s.detail));
+  assert.ok(without > 0);
+  await page.evaluate((snapshot) => go({snapshot, map: 'gradient'}), without);
+  await frame(page);
+  for (const stale of await page.locator('.stale').allTextContents()) assert.match(stale, /not (kept|computed) at this step/i);
+  assert.ok(await page.locator('table.old').count() >= 2);
+  await close(page);
+});
+
+test('circuits are those of the chosen head', async () => {
+  const page = await open(copyRun());
+  const grid = page.getByRole('grid', {name: 'Circuit of one head'});
+  await grid.focus();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowRight');
+  const said = await page.locator('.circuit .readout').textContent();
+  assert.match(said, /^key 'b', token 'b': -?\d/);
+  await page.locator('.head').nth(1).click();
+  await frame(page);
+  const other = await page.locator('.circuit .readout').textContent();
+  await page.locator('.head').nth(0).click();
+  await frame(page);
+  assert.notEqual(other, await page.locator('.circuit .readout').textContent());
+  await page.locator('#circuit').selectOption('qk');
+  assert.match(await page.locator('.circuit .readout').textContent(), /^query 'b', key 'b'/);
+  await close(page);
+});

@@ -1,0 +1,177 @@
+// Files for other programs: their bytes against the formats' own documents.
+#include "tools/inspect/exports.h"
+
+#include <gtest/gtest.h>
+#include <png.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "autograd/error.h"
+#include "tests/errors.h"
+#include "tests/temporary_folder.h"
+#include "tools/inspect/matrices.h"
+#include "train/files.h"
+
+namespace tapehead {
+namespace {
+
+using test::contains;
+using test::error_of;
+
+AttentionMap small_map() {
+  AttentionMap map;
+  map.kind = "decoder";
+  map.layer = 1;
+  map.rows = map.columns = 2;
+  map.weights = {1, 0, 0.1f, 0.9f};
+  map.visible = {1, 0, 1, 1};
+  map.row_tokens = map.column_tokens = {"a,\"b\"", "<&\x1b"};
+  map.ideal = {-1, 0};
+  return map;
+}
+
+class Exports : public testing::Test {
+ protected:
+  test::TemporaryFolder folder;
+};
+
+TEST_F(Exports, CsvGivesEachFloatBack) {
+  const std::string csv = to_csv({small_map()});
+  EXPECT_TRUE(contains(csv, "kind,layer,head,query,query_token,key,key_token,visible,weight\n"));
+  EXPECT_TRUE(contains(csv, "decoder,1,0,0,\"a,\"\"b\"\"\",1,<&\x1b,0,0\n")) << csv;
+  EXPECT_EQ(std::strtof(csv.substr(csv.rfind(",0.") + 1).c_str(), nullptr), 0.9f);
+}
+
+// numpy.lib.format: magic, version 1.0, header length, header padded to a multiple of 64 with a line feed at its end.
+TEST_F(Exports, NpyIsThatOfNumPy) {
+  const std::string bytes = npy(array_of("x", {2, 1}, std::vector<float>{1, 2}));
+  EXPECT_EQ(bytes.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
+  const std::size_t length = static_cast<unsigned char>(bytes[8]);
+  EXPECT_EQ((10 + length) % 64, 0u);
+  EXPECT_EQ(bytes[9 + length], '\n');
+  EXPECT_TRUE(contains(bytes, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), }"));
+  EXPECT_EQ(bytes.size(), 10 + length + 8);
+  EXPECT_TRUE(
+      contains(npy(array_of("x", {3}, std::vector<std::uint8_t>(3))), "'|u1', 'fortran_order': False, 'shape': (3,)"));
+}
+
+TEST_F(Exports, NpzComesBack) {
+  const std::string path = folder.file("x.npz");
+  write_npz(path, {array_of("a", {2}, std::vector<float>{1.5f, NAN}), array_of("b/c", {1, 1}, std::vector<float>{3})});
+  const auto arrays = read_arrays(path);
+  ASSERT_EQ(arrays.size(), 2u);
+  EXPECT_EQ(arrays[0].name, "a");
+  EXPECT_EQ(floats_of(arrays[0], path)[0], 1.5f);
+  EXPECT_TRUE(std::isnan(floats_of(arrays[0], path)[1]));
+  EXPECT_EQ(arrays[1].shape, (std::vector<std::int64_t>{1, 1}));
+}
+
+TEST_F(Exports, AreTheSameBytesAtAnyTimeAndPlace) {
+  const auto write = [&](const char* name) {
+    write_npz(folder.file(name), pattern_arrays({small_map()}));
+    return read_file(folder.file(name));
+  };
+  const std::string here = write("a.npz");
+  ::setenv("TZ", "Asia/Tokyo", 1);
+  ::tzset();
+  EXPECT_EQ(write("b.npz"), here);
+  ::unsetenv("TZ");
+  ::tzset();
+  EXPECT_EQ(to_png(small_map(), {"t", "c"}), to_png(small_map(), {"t", "c"}));
+  EXPECT_EQ(to_svg(small_map(), {"t", "c"}), to_svg(small_map(), {"t", "c"}));
+}
+
+TEST_F(Exports, HalvesAndDoublesAreRead) {
+  // 0x3555: 0.333..., the nearest half to a third; 0x0001: the least above 0 (IEEE 754-2008).
+  NamedArray halves{"", "<f2", {3}, std::string("\x55\x35\x01\x00\x00\x7c", 6)};
+  const auto floats = floats_of(halves, "x");
+  EXPECT_NEAR(floats[0], 1.0 / 3, 1e-4);
+  EXPECT_EQ(floats[1], std::ldexp(1.0f, -24));
+  EXPECT_TRUE(std::isinf(floats[2]));
+  const double tenth = 0.1;
+  NamedArray doubles{"", "<f8", {1}, std::string(reinterpret_cast<const char*>(&tenth), 8)};
+  EXPECT_EQ(floats_of(doubles, "x")[0], 0.1f);
+}
+
+TEST_F(Exports, ADamagedFileIsRefusedWhereverItIsCut) {
+  const std::string path = folder.file("x.npy");
+  const std::string whole = npy(array_of("", {2, 2}, std::vector<float>{1, 0, 0, 1}));
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    write_file_atomically(path, whole.substr(0, size));
+    EXPECT_TRUE(contains(error_of<FileError>([&] { read_matrices(path, ""); }), path)) << size;
+  }
+  const std::string zipped = folder.file("x.npz");
+  write_npz(zipped, pattern_arrays({small_map()}));
+  const std::string archive = read_file(zipped);
+  for (std::size_t size = 0; size < archive.size(); size += 7) {
+    write_file_atomically(zipped, archive.substr(0, size));
+    EXPECT_TRUE(contains(error_of<FileError>([&] { read_matrices(zipped, ""); }), zipped)) << size;
+  }
+}
+
+TEST_F(Exports, MatricesNameTheirHeads) {
+  const std::string path = folder.file("x.npz");
+  std::vector<float> weights(2 * 3 * 2 * 2, 0.5f);
+  write_npz(path, {array_of("layers.4.attn", {1, 3, 2, 2}, std::vector<float>(12, 0.5f)),
+                   array_of("mask", {2, 2}, std::vector<std::uint8_t>(4))});
+  auto maps = read_matrices(path, "");
+  ASSERT_EQ(maps.size(), 3u);
+  EXPECT_EQ(maps[2].layer, 4);
+  EXPECT_EQ(maps[2].head, 2);
+  EXPECT_EQ(maps[2].kind, "encoder");
+  write_file_atomically(folder.file("x.npy"), npy(array_of("", {2, 3, 2, 2}, weights)));
+  write_file_atomically(folder.file("tokens"), "a\nb\n");
+  maps = read_matrices(folder.file("x.npy"), folder.file("tokens"));
+  ASSERT_EQ(maps.size(), 6u);
+  EXPECT_EQ(maps[5].layer, 1);
+  EXPECT_EQ(maps[5].row_tokens, (std::vector<std::string>{"a", "b"}));
+  write_file_atomically(folder.file("tokens"), "a\n");
+  EXPECT_TRUE(contains(error_of<ConfigError>([&] { read_matrices(folder.file("x.npy"), folder.file("tokens")); }),
+                       "1 tokens were given, the matrix has 2"));
+}
+
+TEST_F(Exports, WhatIsAllZeroAboveTheDiagonalIsMaskedThere) {
+  const std::string path = folder.file("x.npy");
+  write_file_atomically(path, npy(array_of("", {2, 2}, std::vector<float>{1, 0, 0.5f, 0.5f})));
+  const auto maps = read_matrices(path, "");
+  EXPECT_EQ(maps[0].kind, "decoder");
+  EXPECT_EQ(maps[0].visible, (std::vector<std::uint8_t>{1, 0, 1, 1}));
+}
+
+TEST_F(Exports, SvgIsWellFormedWithHostileTokens) {
+  const std::string svg = to_svg(small_map(), {"<title>", "a & b"});
+  EXPECT_TRUE(contains(svg, "&lt;title&gt;") && contains(svg, "a &amp; b") && contains(svg, "&lt;&amp;\\x1b")) << svg;
+  for (const char c : svg) EXPECT_TRUE(static_cast<unsigned char>(c) >= 32 || c == '\n');
+  AttentionMap large = small_map();
+  large.rows = large.columns = 300;
+  large.weights.assign(90'000, 0);
+  large.visible.assign(90'000, 1);
+  large.row_tokens.assign(300, "x");
+  large.column_tokens = large.row_tokens;
+  large.ideal.clear();
+  EXPECT_TRUE(contains(error_of<ConfigError>([&] { to_svg(large, {}); }), "--png"));
+  EXPECT_GT(to_png(large, {}).size(), 100u);
+}
+
+TEST_F(Exports, PngHoldsItsColoursAndItsCaption) {
+  const std::string bytes = to_png(small_map(), {"run", "tapehead inspect"});
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  ASSERT_TRUE(png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()));
+  image.format = PNG_FORMAT_RGB;
+  std::vector<unsigned char> pixels(PNG_IMAGE_SIZE(image));
+  ASSERT_TRUE(png_image_finish_read(&image, nullptr, pixels.data(), 0, nullptr));
+  const auto at = [&](unsigned x, unsigned y) {
+    const unsigned char* p = pixels.data() + 3 * (y * image.width + x);
+    return std::vector<int>{p[0], p[1], p[2]};
+  };
+  EXPECT_EQ(image.height, 48u);
+  EXPECT_EQ(at(5, 5), (std::vector<int>{253, 231, 37}));              // 1
+  EXPECT_EQ(at(30, 5), (std::vector<int>{224, 224, 220}));            // masked
+  EXPECT_EQ(at(image.width - 1, 47), (std::vector<int>{68, 1, 84}));  // the scale's 0
+  EXPECT_TRUE(contains(bytes, "tapehead inspect") && contains(bytes, "does not explain"));
+}
+
+}  // namespace
+}  // namespace tapehead

@@ -1,0 +1,199 @@
+#include "tools/examine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "train/circuits.h"
+#include "train/evidence.h"
+
+namespace tapehead::inline TAPEHEAD_REAL {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+Outcome outcome_of(const Evaluation& e) { return {e.loss, e.exact_match}; }
+
+// --- how much to compute: a function of sizes alone, so that the same run gives the same report
+
+struct AblationBudget {
+  std::int64_t sequences;  // 0: no ablation at all
+  bool at_every_detail;
+};
+
+AblationBudget ablation_budget(const Session& session, std::size_t details, std::size_t heads) {
+  constexpr double kWork = 6e9;  // products; a second or two
+  constexpr std::int64_t kLeast = 32, kMost = 200;
+  const auto tokens = static_cast<double>(session.model->config.context);
+  const double once =
+      2 * static_cast<double>(heads) * tokens * static_cast<double>(parameter_count(session.model->net));
+  const auto fit = [&](double times) { return static_cast<std::int64_t>(kWork / (once * std::max(times, 1.0))); };
+  if (const std::int64_t n = fit(static_cast<double>(details)); n >= kLeast) return {std::min(n, kMost), true};
+  const std::int64_t n = 4 * fit(1);  // the end is worth more
+  return {n >= kLeast ? std::min(n, kMost) : 0, false};
+}
+
+// --- one moment
+
+void add_ablation(Model& model, const Batch& batch, int threads, ReportDetail& detail) {
+  Shards shards(model, threads);
+  detail.base = outcome_of(shards.evaluate(batch));
+  for (const HeadAverage& average : average_heads(model, batch)) {
+    Interventions zero(model.net), mean(model.net);
+    zero.zero(average.place);
+    mean.replace(average.place, average.output);
+    detail.zeroed.push_back(outcome_of(shards.evaluate(batch, &zero)));
+    detail.averaged.push_back(outcome_of(shards.evaluate(batch, &mean)));
+  }
+}
+
+ReportDetail detail_of(Model& model, const Batch& sequence, std::size_t snapshot) {
+  ReportDetail detail;
+  detail.snapshot = snapshot;
+  detail.base = {kNone, kNone};
+  detail.projections = projections(model, sequence, 0);
+  detail.evidence = evidence(model, sequence, 0);
+  return detail;
+}
+
+Snapshot snapshot_of(Model& model, const Session& session, const Batch& sequence, std::uint64_t step) {
+  Snapshot snapshot{step, kNone, kNone, attention_maps(model, sequence, 0, session.vocabulary().tokens())};
+  return snapshot;
+}
+
+// The model as it was then.
+Model model_at(const Session& session, const AttentionHistory& history, const PackedSnapshot& snapshot,
+               const std::string& path) {
+  CheckpointFile file = session.file;
+  file.width = history.width;
+  file.parameters = history.parameters_of(snapshot);
+  return load_model(file, session.model->config, path);
+}
+
+// The maps of another sequence, at the moments whose parameters were kept.
+AttentionHistory history_for(const Session& session, const AttentionHistory& run, const Batch& sequence,
+                             const std::string& path) {
+  AttentionHistory history;
+  history.tensors = run.tensors;
+  history.width = run.width;
+  for (const PackedSnapshot& s : run.snapshots) {
+    if (s.parameters.empty()) continue;
+    Model model = model_at(session, run, s, path);
+    Snapshot snapshot = snapshot_of(model, session, sequence, s.step);
+    snapshot.loss = s.loss;
+    snapshot.exact_match = s.exact_match;
+    history.add(snapshot, s.reason);
+    history.snapshots.back().parameters = s.parameters;
+  }
+  return history;
+}
+
+void add_details(Session& session, const Batch& sequence, const ExamineOptions& options, Report& report) {
+  const std::size_t heads = report.history.heads.size();
+  const auto details = static_cast<std::size_t>(
+      std::ranges::count_if(report.history.snapshots, [](const PackedSnapshot& s) { return !s.parameters.empty(); }));
+  const AblationBudget budget = ablation_budget(session, std::max<std::size_t>(details, 1), heads);
+  report.ablation_sequences = budget.sequences;
+  const Batch batch = session.held_out(std::max<std::int64_t>(budget.sequences, 1), session.file.config.seed);
+  const auto add = [&](Model& model, std::size_t snapshot, bool ablates) {
+    report.details.push_back(detail_of(model, sequence, snapshot));
+    if (!ablates || budget.sequences == 0) return;
+    add_ablation(model, batch, options.threads, report.details.back());
+    report.details.back().importance = head_importance(model, session.held_out(16, session.file.config.seed));
+  };
+  for (std::size_t i = 0; i < report.history.size(); ++i) {
+    const PackedSnapshot& s = report.history.snapshots[i];
+    if (s.parameters.empty()) continue;
+    Model model = model_at(session, report.history, s, options.run);
+    add(model, i, budget.at_every_detail || i + 1 == report.history.size());
+  }
+  if (details == 0) add(*session.model, report.history.size() - 1, true);
+  if (budget.sequences == 0)
+    report.notes.emplace_back("Ablation is left out: for a model of this size it would take minutes.");
+  else if (!budget.at_every_detail && details > 1)
+    report.notes.emplace_back("Ablation was computed for the last snapshot alone: the model is large.");
+}
+
+// --- what stands beside the maps
+
+WorkedExample worked_example(Session& session, const Batch& sequence) {
+  Tape tape(session.model->parameters);
+  NoGrad no_grad(tape);
+  const Tensor logits = record_logits(tape, session.model->net, sequence, 0, 1);
+  const Index vocabulary = logits.size(2);
+  WorkedExample example;
+  const auto name = [&](std::int64_t id) { return session.vocabulary()[static_cast<std::int32_t>(id)]; };
+  for (Index i = 0; i < sequence.source_length; ++i)
+    example.source.push_back(name(sequence.source[static_cast<std::size_t>(i)]));
+  for (Index t = 0; t < sequence.target_length; ++t) {
+    const auto at = static_cast<std::size_t>(t);
+    const Real* row = logits.value() + t * vocabulary;
+    const bool counts = sequence.targets[at] != Batch::kIgnore;
+    example.inputs.push_back(name(sequence.inputs[at]));
+    example.expected.push_back(counts ? name(sequence.targets[at]) : "");
+    example.predicted.push_back(counts ? name(std::max_element(row, row + vocabulary) - row) : "");
+  }
+  return example;
+}
+
+void describe(Session& session, const ExamineOptions& options, Report& report) {
+  const CheckpointFile& file = session.file;
+  report.title = session.task->name();
+  report.subtitle = session.describe();
+  report.command = options.command;
+  report.config = file.config.to_toml();
+  report.task = session.task->name();
+  report.summary = session.task->summary();
+  report.rule = session.task->name() == "copy" ? "copy source" : session.task->name() + " match";
+  for (const StoredTensor& tensor : file.parameters) report.parameters.push_back({tensor.name, tensor.shape});
+  report.parameter_count = parameter_count(session.model->net);
+  report.vocabulary = session.vocabulary().tokens();
+  report.held_out = 1000;
+  report.best_step = file.step;
+  if (std::isfinite(file.exact_match)) report.learned = {file.loss, file.exact_match};
+  if (fs::is_directory(options.run) && fs::exists(options.run + "/metrics.jsonl"))
+    report.metrics = read_metrics(options.run + "/metrics.jsonl");
+}
+
+}  // namespace
+
+std::string name_in_report(const std::string& path) {
+  fs::path name(path);
+  if (!name.is_absolute()) return path;
+  if (!name.has_filename()) name = name.parent_path();  // "/runs/copy/"
+  return name.filename().string();
+}
+
+AttentionHistory history_of(const std::string& run) {
+  const std::string path = run + "/snapshots.bin";
+  return fs::exists(path) ? AttentionHistory::load(path) : AttentionHistory{};
+}
+
+Report examine(Session& session, const ExamineOptions& options) {
+  Report report;
+  describe(session, options, report);
+  const Batch sequence = options.own ? *options.own : session.held_out(1, session.file.config.seed);
+  report.example = worked_example(session, sequence);
+  report.history = history_of(options.run);
+  if (options.own) report.history = history_for(session, report.history, sequence, options.run);
+  if (report.history.empty()) {
+    Snapshot now = snapshot_of(*session.model, session, sequence, session.file.step);
+    now.exact_match = session.file.exact_match;
+    now.loss = session.file.loss;
+    report.history.add(now, SnapshotReason::end);
+  }
+  add_details(session, sequence, options, report);
+  constexpr std::int64_t kMostTokens = 200;
+  if (session.vocabulary().size() <= kMostTokens)
+    for (Circuits& c : circuits(*session.model))
+      report.circuits.push_back({std::move(c.qk), std::move(c.ov), c.copying});
+  return report;
+}
+
+}  // namespace tapehead::inline TAPEHEAD_REAL

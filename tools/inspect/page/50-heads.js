@@ -1,0 +1,188 @@
+// Every head at once, a row a layer, and the one that was chosen, large.
+
+function headButton(head) {
+  const {view} = head;
+  const canvas = element('canvas', {class: 'small-map', width: view.columns, height: view.rows, 'aria-hidden': 'true'});
+  const context = canvas.getContext('2d');
+  const image = new ImageData(view.columns, view.rows);
+  const pixels = new Uint32Array(image.data.buffer);
+  const value = element('span', {class: 'number'});
+  const button = element('button', {
+    type: 'button',
+    class: 'head',
+    'aria-pressed': 'false',
+    onclick: () => go({head: head.index})
+  }, canvas, element('span', {class: 'head-name', text: head.name}), value);
+  follow((changed) => {
+    if (changed.has('head')) button.setAttribute('aria-pressed', String(head.index === state.head));
+    if (!changed.has('snapshot')) return;
+    const weights = weightsOf(currentSnapshot(), head);
+    const {cells} = view;
+    for (let i = 0; i < cells.length; ++i) pixels[cells[i]] = weightPixels[weights[i]];
+    context.putImageData(image, 0, 0);
+    const match = measureAt(currentSnapshot(), head, head.hasRule ? 'pattern_match' : 'sharpness');
+    value.textContent = Number.isNaN(match) ? '' : (Math.floor(match * 100 + 1e-6) / 100).toFixed(2);
+  }, button);
+  return button;
+}
+
+function headsSection() {
+  const groups = Object.entries(kKinds).filter(([kind]) => report.heads.some((head) => head.kind === kind));
+  const parts = groups.map(([kind, title]) => {
+    const heads = report.heads.filter((head) => head.kind === kind);
+    const layers = [...new Set(heads.map((head) => head.layer))];
+    const what = heads.some((head) => head.hasRule) ? 'pattern match' : 'sharpness';
+    return element('div', {class: 'group'}, element('h3', {text: `${title}, with its ${what}`}),
+                   ...layers.map((layer) => element('div', {class: 'layer', role: 'group', 'aria-label': `Layer ${layer}`},
+                                                    ...heads.filter((head) => head.layer === layer).map(headButton))));
+  });
+  return section('Every head', 'A row a layer. Rows of a map are queries, columns are keys, the first token is top left. ' +
+                 'All maps share one fixed scale, so their colours compare over heads and over time.', ...parts);
+}
+
+// --- the chosen head
+
+// What the map that is shown holds: a value for each visible cell by its slot, its colours and their ends. Null when it
+// needs what was not kept at this step.
+function mapSpec(map) {
+  const head = currentHead(), snapshot = currentSnapshot(), {view} = head;
+  const weights = weightsOf(snapshot, head);
+  const weight = (slot) => weights[slot] === kNoWeight ? NaN : weights[slot] / kOne;
+  const two = (x) => x < 0.005 ? '' : x > 0.995 ? '1' : x.toFixed(2).slice(1);
+  const unsigned = (value, most) => ({value, least: 0, most: most || 1, colours: viridis, scale: weightScale, text: two});
+  if (map === 'weights') return unsigned(weight, state.ownScale ? largestOf(weight, view) : 1);
+  if (map === 'change') {
+    const first = weightsOf(report.snapshots[0], head);
+    return signedSpec((slot) => weight(slot) - first[slot] / kOne, 1);
+  }
+  const source = snapshot.detail?.heads[head.index][map === 'norm' ? 'norm' : 'gradient'];
+  if (!source) return null;
+  const read = (slot) => source.values[view.cells[slot]] / 32767 * source.largest;
+  if (map === 'norm') return {...unsigned(read, source.largest), text: (x) => x < 0.005 ? '' : x.toFixed(2)};
+  const value = map === 'effect' ? (slot) => read(slot) * weight(slot) : read;
+  return signedSpec(value, largestOf(value, view) || 1);
+}
+
+function largestOf(value, view) {
+  let most = 0;
+  for (let slot = 0; slot < view.cells.length; ++slot) {
+    const x = Math.abs(value(slot));
+    if (x > most) most = x;
+  }
+  return most;
+}
+
+function signedSpec(value, most) {
+  const text = (x) => Math.abs(x) < 0.05 * most ? '' : x.toFixed(most < 0.1 ? 3 : 2).replace('-0', '−').replace(/^0/, '');
+  return {value, least: -most, most, colours: (x) => diverging(2 * x - 1), scale: signedScale, text};
+}
+
+function describeCell(query, key) {
+  const head = currentHead(), {view} = head;
+  const where = `query ${query} '${shown(view.rowTokens[query])}', key ${key} '${shown(view.columnTokens[key])}'`;
+  const weight = weightAt(currentSnapshot(), head, query, key);
+  if (weight === null) return `${where}: masked`;
+  const broken = Number.isNaN(weight);
+  let words = `${where}, weight ${broken ? 'is not a number between 0 and 1' : weight.toFixed(4)}`;
+  if (state.map !== 'weights') {
+    const spec = mapSpec(state.map);
+    const slot = view.slot[query * view.columns + key];
+    if (spec) words += `, ${kMaps[state.map]} ${spec.value(slot).toPrecision(4)}`;
+  }
+  return head.view.ideal[query] === key ? `${words} (the rule looks here)` : words;
+}
+
+// Rows whose weights do not sum to 1, as words; sums are never mended.
+function badRows() {
+  const head = currentHead(), {view} = head, weights = weightsOf(currentSnapshot(), head);
+  const sums = new Float64Array(view.rows);
+  for (let slot = 0; slot < weights.length; ++slot)
+    sums[Math.floor(view.cells[slot] / view.columns)] += weights[slot] === kNoWeight ? NaN : weights[slot] / kOne;
+  const bad = [];
+  for (const [i, sum] of sums.entries())
+    if (!(Math.abs(sum - 1) <= view.columns * 1e-5)) bad.push(`${i}: ${Number.isNaN(sum) ? 'holds what is no weight' : sum.toFixed(5)}`);
+  return bad.length ? `Rows that do not sum to 1: ${bad.slice(0, 6).join('; ')}${bad.length > 6 ? ' and more' : ''}.` : '';
+}
+
+const kCaution = 'A weight says how much of a value is mixed in here. It does not explain the decision: the values, ' +
+    'the output projection, the residual path and later layers matter too.';
+
+function headSection() {
+  const title = element('h2', {id: 'the-head'});
+  const large = new Heatmap('large', describeCell, (query, key) => go({query, key}));
+  const finding = element('p', {class: 'finding'});
+  const without = element('p', {class: 'finding'});
+  const warning = element('p', {class: 'warning', role: 'status'});
+  const legends = element('div', {class: 'legends'});
+  const stale = element('p', {class: 'stale'});
+  const ideal = element('canvas', {class: 'ideal-map', role: 'img'});
+  const idealBox = element('figure', {class: 'ideal'}, element('figcaption', {text: 'What the rule looks at'}), ideal,
+                           element('p', {class: 'note', text: 'Bright: the key that holds the answer, in the rows that count.'}));
+  const choice = element('select', {id: 'map', onchange: () => go({map: choice.value})},
+                         ...Object.entries(kMaps).map(([value, text]) => element('option', {value, text})));
+  const check = (id, text, name) => {
+    const box = element('input', {type: 'checkbox', id, onchange: () => go({[name]: box.checked})});
+    follow((changed) => changed.has(name) && (box.checked = state[name]));
+    return element('label', {for: id}, box, text);
+  };
+  const controls = element('div', {class: 'controls'}, element('label', {for: 'map'}, 'Show ', choice),
+                           check('transpose', 'Transpose', 'transpose'),
+                           check('own-scale', 'Scale of its own (colours no longer compare)', 'ownScale'));
+  let drawnIdeal = '';
+  follow(() => {
+    const head = currentHead(), snapshot = currentSnapshot();
+    title.textContent = `${head.fullName}: ${kKinds[head.kind].toLowerCase()}, layer ${head.layer}, head ${head.head}`;
+    finding.textContent = snapshot.findings[head.index];
+    const detail = nearestDetail(snapshot);
+    const words = detail?.heads[head.index].without ?? '';
+    const agreement = detail?.heads[head.index].agreement;
+    without.textContent = words + (agreement !== undefined && agreement !== null ?
+        ` Weights and |A · dL/dA| agree with Kendall's tau ${agreement.toFixed(2)}.` : '');
+    without.classList.toggle('old', Boolean(detail && snapshot.detail !== detail));
+    if (without.classList.contains('old') && without.textContent)
+      without.textContent += ` (At step ${grouped(report.snapshots[detail.snapshot].step)}: parameters were not kept here.)`;
+    choice.value = state.map;
+    const wanted = mapSpec(state.map), spec = wanted ?? mapSpec('weights');
+    stale.textContent = wanted ? '' : `${kMaps[state.map]} needs the model's parameters, which were not kept at this step. ` +
+        'Shown are the weights.';
+    large.draw({...spec, view: head.view, query: state.query, key: state.key, transpose: state.transpose, wanted: 44,
+                ideal: head.hasRule ? head.view.ideal : null});
+    warning.textContent = badRows();
+    const idealKey = `${head.index} ${large.size} ${state.transpose} ${matchMedia('(prefers-color-scheme: dark)').matches}`;
+    if (idealKey !== drawnIdeal) drawIdeal(ideal, head, large.size);
+    drawnIdeal = idealKey;
+    idealBox.hidden = !head.hasRule;
+    const format = (x) => Number(x.toPrecision(3)).toString().replace('-', '−');
+    const marks = [['masked-mark', 'masked']];
+    if (head.hasRule) marks.push(['rule-mark', 'the rule looks here']);
+    legends.replaceChildren(legend(spec.colours, format(spec.least), format(spec.most), kMaps[wanted ? state.map : 'weights'], marks));
+  }, large.node);
+  window.addEventListener('resize', () => drawAll());
+  return element('section', {'aria-labelledby': 'the-head', id: 'learned-by-heart'}, title, finding, without, controls,
+                 element('p', {class: 'note', text: 'Read along a row: its weights say how that query mixes the values, and sum to 1. ' +
+                     'Rows are queries, columns are keys. Arrow keys move the cell.'}),
+                 stale,
+                 element('div', {class: 'maps'}, element('div', {class: 'large'}, large.readout, large.node), idealBox),
+                 legends, warning, headTable(), element('p', {class: 'caution', text: kCaution}));
+}
+
+// The rule's pattern, in the same colours.
+function drawIdeal(canvas, head, size) {
+  if (!head.hasRule) return;
+  const {view} = head;
+  const cell = Math.max(1, Math.min(Math.floor(size / 2), 14));
+  const across = state.transpose ? view.rows : view.columns, down = state.transpose ? view.columns : view.rows;
+  canvas.width = across * cell;
+  canvas.height = down * cell;
+  const context = canvas.getContext('2d');
+  context.fillStyle = hatch(context);
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  for (const position of view.cells) {
+    const query = Math.floor(position / view.columns), key = position % view.columns;
+    context.fillStyle = css(viridis(view.ideal[query] === key ? 1 : 0));
+    const [x, y] = state.transpose ? [query, key] : [key, query];
+    context.fillRect(x * cell, y * cell, cell, cell);
+  }
+  const pairs = view.ideal.flatMap((key, query) => key < 0 ? [] : [`${query} looks at ${key}`]);
+  canvas.setAttribute('aria-label', `Ideal pattern: query ${pairs.slice(0, 12).join(', ')}${pairs.length > 12 ? ' and so on' : ''}`);
+}

@@ -1,0 +1,43 @@
+// Circuits: what the chosen head's matrices do to tokens, over the whole vocabulary, whatever stands in between.
+
+function circuitsSection() {
+  const {circuits} = report;
+  if (!circuits) return null;
+  const V = circuits.vocabulary.length;
+  const cells = Int32Array.from({length: V * V}, (_, i) => i);
+  const view = {rows: V, columns: V, rowTokens: circuits.vocabulary, columnTokens: circuits.vocabulary, cells, slot: cells};
+  const kinds = {
+    qk: ['QK: which key a query wants', 'query', 'key'],
+    ov: ['OV: what a key makes likely', 'key', 'token']
+  };
+  for (const head of circuits.heads)
+    for (const name of ['qk', 'ov']) head[name] = {values: packed(Int16Array, head[name]), largest: head[name][2]};
+  const here = {kind: 'ov', row: 0, column: 0};
+  const matrix = () => circuits.heads[state.head][here.kind];
+  const value = (cell) => matrix().values[cell] / 32767 * matrix().largest;
+  const describe = (row, column) => {
+    const [, from, to] = kinds[here.kind];
+    return `${from} '${shown(circuits.vocabulary[row])}', ${to} '${shown(circuits.vocabulary[column])}': ${value(row * V + column).toPrecision(4)}`;
+  };
+  const map = new Heatmap('circuit', describe, (row, column) => {
+    Object.assign(here, {row, column});
+    show();
+  }, 'Circuit of one head');
+  const legends = element('div', {class: 'legends'});
+  const title = element('p', {class: 'finding'});
+  const choice = element('select', {id: 'circuit', onchange: () => (here.kind = choice.value, show())},
+                         ...Object.entries(kinds).map(([name, [text]]) => element('option', {value: name, text})));
+  choice.value = here.kind;
+  const show = () => {
+    const {largest, copying} = {...matrix(), copying: circuits.heads[state.head].copying};
+    title.textContent = `${currentHead().fullName}: copying score ${digits(copying, 2)} (1: a key makes itself likely).`;
+    map.draw({...signedSpec(value, largest || 1), view, query: here.row, key: here.column, transpose: false, wanted: 26, ideal: null});
+    const format = (x) => Number(x.toPrecision(3)).toString().replace('-', '−');
+    legends.replaceChildren(legend((x) => diverging(2 * x - 1), format(-largest), format(largest), kinds[here.kind][0], []));
+  };
+  follow((changed) => changed.has('head') && show(), map.node);
+  return section('Circuits', 'W_E W_QK W_Eᵀ and W_E W_OV W_U of the trained model, without norms, positions and biases ' +
+                 '(Elhage et al. 2021). This picture has a scale of its own.', title,
+                 element('div', {class: 'controls'}, element('label', {for: 'circuit'}, 'Show ', choice)),
+                 element('div', {class: 'large circuit'}, map.readout, map.node), legends);
+}

@@ -1,0 +1,71 @@
+// report.html: one offline page that shows a run, its heads and their training. This file says what is on it; the page
+// itself is tools/inspect/page/, joined and embedded by CMake.
+//
+// Tokens and names are hostile: all data stand in inert blocks in which nothing can end the block, and the page writes
+// them as text alone. A Content-Security-Policy by hash lets the page's own script and style run and nothing else.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/attention_history.h"
+#include "train/head_place.h"
+#include "train/metrics_log.h"
+
+namespace tapehead {
+
+/// What a model does with some heads changed, over unseen sequences.
+struct Outcome {
+  double loss = 0, exact_match = 0;
+};
+
+/// What is computed afterwards of a moment whose parameters were kept.
+struct ReportDetail {
+  std::size_t snapshot = 0;                  // of the history
+  std::vector<HeadProjections> projections;  // of each head
+  std::vector<HeadEvidence> evidence;        // of each head, or none
+  Outcome base;                              // nothing changed
+  std::vector<Outcome> zeroed, averaged;     // by head: without it, with its mean output; or none
+  std::vector<double> importance;            // by head, or none
+};
+
+/// A sequence with what the model was asked for and what it said, row by row.
+struct WorkedExample {
+  std::vector<std::string> source;                       // of an encoder-decoder, else none
+  std::vector<std::string> inputs, expected, predicted;  // by row; expected is empty where the loss does not count
+};
+
+/// vocabulary x vocabulary, of one head at the end: what attends to what, and what a token read makes likely.
+struct HeadCircuits {
+  std::vector<float> qk, ov;
+  double copying = 0;
+};
+
+struct Report {
+  std::string title, subtitle, command, config;
+  std::string task, summary, rule;  // rule: how the ideal pattern is called, as a label of heads
+  std::vector<NamedShape> parameters;
+  std::int64_t parameter_count = 0;
+  std::optional<Outcome> learned;  // of the held-out sequences at best_step
+  std::uint64_t best_step = 0;
+  std::int64_t held_out = 0, ablation_sequences = 0;
+  WorkedExample example;
+  AttentionHistory history;
+  std::vector<ReportDetail> details;  // by snapshot
+  std::vector<std::string> vocabulary;
+  std::vector<HeadCircuits> circuits;  // by head, or none
+  Metrics metrics;
+  std::vector<std::string> notes;
+  std::string live;  // the origin that a page of a run in progress may ask; empty: none
+};
+
+/// The page, of at most `budget` bytes: with fewer snapshots and details, evenly among those there are, when all do not
+/// fit, and it says so. Throws ConfigError when not even one fits.
+std::string report_html(Report report, std::size_t budget);
+
+/// JSON that may stand in a script element: `<`, `>`, `&`, U+2028 and U+2029 are escaped.
+std::string inert(const std::string& json);
+std::string base64(const std::string& bytes);
+
+}  // namespace tapehead

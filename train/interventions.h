@@ -1,0 +1,57 @@
+// Interventions: a model run with some heads' outputs replaced, to see what depends on them.
+//
+// Zero and mean ablation as in Michel, Levy and Neubig (2019) and Wang et al. (2022); patching as in Meng et al.
+// (2022). A head's output is its mixture z = A v, before the output projection ("hook_z"). No gradient flows through
+// what was replaced.
+#pragma once
+
+#include "train/measures.h"
+#include "train/shards.h"
+
+namespace tapehead::inline TAPEHEAD_REAL {
+
+/// "L1H0", after the kind where a model has several: "cross L1H0".
+std::string name_of(const HeadPlace& place, const Transformer& net);
+/// Every head, decoder layers first, then cross-attention, then the encoder's.
+std::vector<HeadPlace> heads_of(const Transformer& net);
+/// "L1H0", "cross:L1H0". Throws ConfigError for another text or a head that is not there.
+HeadPlace parse_head(const std::string& text, const Transformer& net);
+
+/// What a head puts out, and where it looks, in a whole batch.
+struct HeadAverage {
+  HeadPlace place;
+  std::vector<Real> output;   // [T, D], mean over sequences
+  std::vector<Real> weights;  // [T, S], mean over sequences
+};
+std::vector<HeadAverage> average_heads(Model& model, const Batch& batch);
+
+/// Replaces outputs of heads while a model runs; set it as a tape's observer, with keep_weights.
+class Interventions final : public TapObserver {
+ public:
+  explicit Interventions(const Transformer& net) : net_(net) {}
+  /// z = 0
+  void zero(const HeadPlace& head);
+  /// z[t] = output[t], the same in every sequence; [T, D].
+  void replace(const HeadPlace& head, std::vector<Real> output);
+  /// z = A v with this A [T, S] in every sequence.
+  void fix_pattern(const HeadPlace& head, std::vector<Real> weights);
+  /// A[query, key] = 0 and the rest of the row scaled up to 1, as if the key were masked. Throws ShapeError while the
+  /// model runs when there is no such cell, or when all of the weight was there.
+  void knock_out(const HeadPlace& head, Index query, Index key);
+
+  Tensor tap(std::string_view name, Tensor x) const override;
+
+ private:
+  struct Change {
+    enum class Kind { output, pattern, cell } kind;
+    HeadPlace head;
+    std::vector<Real> values;
+    Index query = 0, key = 0;
+  };
+  void apply(const Change& change, Tensor z, Tensor v, Tensor weights, std::vector<Real>& values) const;
+
+  const Transformer& net_;
+  std::vector<Change> changes_;
+};
+
+}  // namespace tapehead::inline TAPEHEAD_REAL
