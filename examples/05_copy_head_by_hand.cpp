@@ -1,11 +1,11 @@
-// Lesson 4: a head whose matrices are chosen, not learned. It copies from the first step on, and its map is the one
+// Lesson 5: a head whose matrices are chosen, not learned. It copies from the first step on, and its map is the one
 // that arithmetic predicts.
 //
 // Channels of the residual path: one for each token, then one for each position. W_Q reads the position ten to the
 // left, W_K the position itself: query t and key s fit when s = t - 10. W_V reads the token, W_O writes it back,
 // louder than the token that stands there. No norm, no feed-forward: attention alone.
 //
-//   ./04_copy_head_by_hand [FILE.ckpt]      also saves the model: tapehead inspect FILE.ckpt draws it
+//   ./05_copy_head_by_hand [FILE.ckpt]      also saves the model: tapehead inspect FILE.ckpt draws it
 #include <cmath>
 #include <cstdio>
 

@@ -1,0 +1,119 @@
+// Lesson 6: two heads, each simple, that together do what neither can: induction (Olsson et al. 2022). After `... a b
+// ... a` they say `b`, for any a and b. First the matrices are chosen and the maps predicted; then the second head's
+// are made faint and learned again from the loss, while everything else is frozen.
+//
+// Channels: the token here, the token before (written by head 1), the answer (written by head 2), the position.
+//   head 1 (layer 0) looks one position back and copies the token there into "the token before"
+//   head 2 (layer 1) looks where "the token before" is the token here, and copies the token there into "the answer"
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "train/optimizer.h"
+#include "train/shards.h"
+
+using namespace tapehead;
+
+namespace {
+
+constexpr Index V = 6, T = 8, C = 3 * V + T;
+constexpr Index kHere = 0, kBefore = V, kAnswer = 2 * V, kPosition = 3 * V;
+constexpr double kGap = 8;  // how much higher the score of the right key is
+constexpr std::array<std::int32_t, T> kSequence = {3, 1, 4, 0, 5, 2, 1, 4};  // 1 4 ... 1, and after it 4
+
+void put(Model& model, const Parameter& p, Index row, Index column, double x) {
+  model.parameters.value(p)[static_cast<std::size_t>(row * p.shape[1] + column)] = static_cast<Real>(x);
+}
+
+/// Head 1 compares positions, a query's with its own place less one; head 2 the token here with the token before.
+void choose_heads(Model& model) {
+  const MultiHeadAttention &first = model.net.stack.blocks[0].attn, &second = model.net.stack.blocks[1].attn;
+  const double gap = kGap * std::sqrt(static_cast<double>(T));  // scores are divided by the root
+  for (Index t = 0; t < T; ++t) {
+    if (t > 0) put(model, first.q.weight, t - 1, kPosition + t, gap);
+    put(model, first.k.weight, t, kPosition + t, 1);
+  }
+  for (Index v = 0; v < V; ++v) {
+    put(model, second.q.weight, v, kHere + v, gap);
+    put(model, second.k.weight, v, kBefore + v, 1);
+    put(model, first.v.weight, v, kHere + v, 1);
+    put(model, second.v.weight, v, kHere + v, 1);
+    put(model, first.o.weight, kBefore + v, v, 1);
+    put(model, second.o.weight, kAnswer + v, v, 1);
+  }
+}
+
+Model induction_pair() {
+  ModelConfig config;
+  config.layers = 2;
+  config.width = C;
+  config.heads = 1;
+  config.key_width = T;
+  config.feed_forward = -1;
+  config.norm = NormKind::none;
+  config.bias = config.tie_embeddings = false;
+  config.context = T, config.vocabulary = V;
+  Model model(config, 1);
+  for (const NamedParameter& p : unique_parameters(model.net))
+    std::ranges::fill(model.parameters.value(p.parameter), Real{0});
+  for (Index v = 0; v < V; ++v) {
+    put(model, model.net.tokens.weight, v, kHere + v, 1);
+    put(model, model.net.head->weight, v, kAnswer + v, 10);
+  }
+  for (Index t = 0; t < T; ++t) put(model, model.net.stack.positions.weight, t, kPosition + t, 1);
+  choose_heads(model);
+  return model;
+}
+
+/// Row 6, the second 1: what it looks at in both layers, and the loss (nats) of saying 4 after it; leaves gradients.
+std::array<double, 3> look(Model& model) {
+  Tape tape(model.parameters);
+  tape.keep_weights = true;
+  const std::array<std::int32_t, T> targets = {-1, -1, -1, -1, -1, -1, 4, -1};
+  const Tensor loss = cross_entropy(model.net(tape.ids({1, T}, kSequence)), tape.ids({1, T}, targets));
+  model.parameters.zero_grad();
+  tape.backward(loss);
+  const auto maps = tape.find("attention.weights");
+  return {double{maps[0].value()[6 * T + 5]}, double{maps[1].value()[6 * T + 2]}, double{loss.item()}};
+}
+
+/// Row 6, the second 1. Head 1: position 5 scores kGap, the other six 0. Head 2: source s scores kGap times the share
+/// of token 1 in its "token before": what head 1 of row s gave to positions 1 and 6.
+std::array<double, 2> predicted() {
+  const double e = std::exp(kGap);
+  double total = 0;
+  for (Index s = 0; s < 7; ++s) {
+    const double row = e + static_cast<double>(s);  // head 1 of row s > 0: e for one source, 1 for s others
+    const double ones = s == 0 ? 0 : s == 2 ? e : s == 6 ? 2 : 1;
+    total += std::exp(kGap * ones / row);
+  }
+  return {e / (e + 6), std::exp(kGap * e / (e + 2)) / total};
+}
+
+}  // namespace
+
+int main() {
+  Model model = induction_pair();
+  const auto [one_back, after_first, loss] = look(model);
+  std::printf("head 1 looks one back:          %.4f, predicted %.4f\n", one_back, predicted()[0]);
+  std::printf("head 2 looks after the first 1: %.4f, predicted %.4f\n", after_first, predicted()[1]);
+  std::printf("loss of saying 4:               %.4f\n", loss);
+
+  // Learn it again: W_Q and W_K of head 2 start at a tenth, all else is frozen.
+  const MultiHeadAttention& second = model.net.stack.blocks[1].attn;
+  for (const Parameter& p : {second.q.weight, second.k.weight})
+    for (Real& x : model.parameters.value(p)) x /= 10;
+  TrainConfig train;
+  train.freeze = {"tokens", "positions", "blocks.0", "blocks.1.attn.v", "blocks.1.attn.o", "head"};
+  AdamW optimizer(unique_parameters(model.net), model.parameters.size(), train);
+  const Model before = model;
+  const Parameter& frozen = model.net.stack.blocks[0].attn.q.weight;
+  std::printf("made faint: loss %.4f\n", look(model)[2]);
+  for (int step = 0; step < 200; ++step) {
+    look(model);
+    optimizer.drop_frozen(model.parameters);
+    optimizer.step(model.parameters, 0.05, 1);
+  }
+  std::printf("learned again: loss below 0.01: %s; what is frozen stayed: %s\n", look(model)[2] < 0.01 ? "yes" : "no",
+              std::ranges::equal(model.parameters.value(frozen), before.parameters.value(frozen)) ? "yes" : "no");
+}
