@@ -92,7 +92,7 @@ nlohmann::ordered_json heads_json(const std::vector<HeadMeasure>& heads) {
 std::vector<Snapshot> three_moments(const std::string& model) {
   const AttentionHistory all = history_of(model);
   if (all.size() < 3) return all.all();
-  const double end = static_cast<double>(all.snapshots.back().step);
+  const auto end = static_cast<double>(all.snapshots.back().step);
   std::size_t middle = 1;
   const auto off = [&](std::size_t i) { return std::abs(2 * static_cast<double>(all.snapshots[i].step) - end); };
   for (std::size_t i = 2; i + 1 < all.size(); ++i)
@@ -146,6 +146,7 @@ std::vector<NamedArray> projection_arrays(Model& model, const Batch& sequence) {
     }
   }
   std::vector<NamedArray> arrays;
+  arrays.reserve(groups.size());
   for (const Group& g : groups) arrays.push_back(array_of(g.name, {g.heads, g.rows, g.width}, g.numbers));
   return arrays;
 }

@@ -61,7 +61,7 @@ std::vector<Real> projected_lengths(const std::vector<Real>& v, Index S, Index D
   for (Index s = 0; s < S; ++s) {
     double square = 0;
     for (Index c = 0; c < o.shape[0]; ++c) {
-      const double x = double{dot(matrix + c * o.shape[1] + place.head * Dv, v.data() + s * Dv, Dv)};
+      const auto x = double{dot(matrix + c * o.shape[1] + place.head * Dv, v.data() + s * Dv, Dv)};
       square += x * x;
     }
     lengths[static_cast<std::size_t>(s)] = static_cast<Real>(std::sqrt(square));

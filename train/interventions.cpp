@@ -121,8 +121,9 @@ void Interventions::knock_out(const HeadPlace& head, Index query, Index key) {
   changes_.push_back({Change::Kind::cell, head, {}, query, key});
 }
 
-Tensor Interventions::tap(std::string_view name, Tensor z) const {
-  if (name != "hook_z") return z;
+Tensor Interventions::tap(std::string_view name, Tensor x) const {
+  if (name != "hook_z") return x;
+  const Tensor z = x;
   const AttentionPlace place = attention_place(z.node().scope, net_);
   std::vector<Real> values;  // [B, H, T, D]
   for (const Change& change : changes_) {
@@ -133,7 +134,7 @@ Tensor Interventions::tap(std::string_view name, Tensor z) const {
   return values.empty() ? z : z.tape().input(z.shape(), values);
 }
 
-void Interventions::apply(const Change& change, Tensor z, Tensor v, Tensor weights, std::vector<Real>& values) const {
+void Interventions::apply(const Change& change, Tensor z, Tensor v, Tensor weights, std::vector<Real>& values) {
   const Index B = z.size(0), H = z.size(1), T = z.size(2), D = z.size(3), S = v.size(2);
   const Index group = H / v.size(1);  // heads that share values
   const auto expected = static_cast<std::size_t>(change.kind == Change::Kind::output ? T * D : T * S);

@@ -48,7 +48,7 @@ class Interventions final : public TapObserver {
     std::vector<Real> values;
     Index query = 0, key = 0;
   };
-  void apply(const Change& change, Tensor z, Tensor v, Tensor weights, std::vector<Real>& values) const;
+  static void apply(const Change& change, Tensor z, Tensor v, Tensor weights, std::vector<Real>& values);
 
   const Transformer& net_;
   std::vector<Change> changes_;

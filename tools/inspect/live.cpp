@@ -38,7 +38,7 @@ struct LiveServer::Inside {
   std::string state() {
     const std::lock_guard<std::mutex> hold(mutex);
     const std::uint64_t step = report.metrics.steps.empty() ? 0 : report.metrics.steps.back().step;
-    return fmt::format("{{\"snapshots\": {}, \"step\": {}}}", report.history.size(), step);
+    return fmt::format(R"({{"snapshots": {}, "step": {}}})", report.history.size(), step);
   }
 };
 

@@ -70,6 +70,7 @@ void write_npz(const std::string& path, const std::vector<NamedArray>& arrays) {
   zip_t* zip = zip_open_from_source(target, ZIP_TRUNCATE, &error);
   if (!zip) refuse(path, std::string("cannot be made: ") + zip_error_strerror(&error));
   std::vector<std::string> contents;  // must live until the zip is closed
+  contents.reserve(arrays.size());
   for (const NamedArray& array : arrays) contents.push_back(npy(array));
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     zip_source_t* source = zip_source_buffer(zip, contents[i].data(), contents[i].size(), 0);

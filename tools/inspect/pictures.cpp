@@ -117,8 +117,8 @@ std::string svg_legend(Origin o, int y, bool ideal) {
   std::string out = fmt::format("<text x=\"{}\" y=\"{}\">weight 0</text>\n", o.x, y + 12);
   constexpr int kSteps = 64, kWidth = 3;
   for (int i = 0; i < kSteps; ++i)
-    out += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"14\" fill=\"{}\"/>", o.x + 66 + i * kWidth, y,
-                       kWidth, hex(viridis(i / (kSteps - 1.0))));
+    out += fmt::format(R"(<rect x="{}" y="{}" width="{}" height="14" fill="{}"/>)", o.x + 66 + i * kWidth, y, kWidth,
+                       hex(viridis(i / (kSteps - 1.0))));
   out += fmt::format(
       "\n<text x=\"{}\" y=\"{}\">1</text><rect x=\"{}\" y=\"{}\" width=\"14\" height=\"14\" fill=\"url(#masked)\"/>"
       "<text x=\"{}\" y=\"{}\">masked{}</text>\n",

@@ -112,7 +112,9 @@ void shrink(Report& report, std::size_t bytes) {
                                  {}, "give a larger --report-size"));
   std::vector<std::size_t> chosen = spread(all, fit);
   std::vector<PackedSnapshot> kept;
+  kept.reserve(chosen.size());
   std::vector<ReportDetail> details;
+  details.reserve(report.details.size());
   for (ReportDetail& detail : report.details) {  // each detail goes with its snapshot, in the place of the nearest
     const auto nearest = std::ranges::min_element(
         chosen, {}, [&](std::size_t i) { return i > detail.snapshot ? i - detail.snapshot : detail.snapshot - i; });
@@ -194,6 +196,7 @@ Json add_signed(Bytes& bytes, const std::vector<float>& numbers) {
   float largest = 0;
   for (const float x : numbers) largest = std::isfinite(x) ? std::max(largest, std::abs(x)) : largest;
   std::vector<std::int16_t> packed;
+  packed.reserve(numbers.size());
   for (const float x : numbers)
     packed.push_back(std::isfinite(x) && largest > 0 ? static_cast<std::int16_t>(std::lround(x / largest * 32767)) : 0);
   Json json = bytes.add(packed);
