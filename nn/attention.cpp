@@ -259,9 +259,6 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor source, const AttentionCo
   in.q = tape.tap("hook_q", in.q);
   in.k = tape.tap("hook_k", in.k);
   in.v = tape.tap("hook_v", in.v);
-  in.q = tape.tap("hook_q", in.q);
-  in.k = tape.tap("hook_k", in.k);
-  in.v = tape.tap("hook_v", in.v);
   Attention options;
   options.mask = context.mask;
   if (window > 0 && itself) options.mask = options.mask & Mask::window(window);

@@ -52,19 +52,24 @@ Real dot(const Real* a, const Real* b, Index n) {
   return sum;
 }
 
-// |v_j W_O| for each source: W_O [C, H Dv], columns of this head.
-std::vector<Real> projected_lengths(const std::vector<Real>& v, Index S, Index Dv, const HeadPlace& place,
-                                    Model& model) {
-  const Parameter& o = attention_at(model.net, place.attention).o.weight;
-  const Real* matrix = model.parameters.value(o).data();
+// Factor of a head's output: 0 when it is pruned.
+Real head_factor(const MultiHeadAttention& attention, Index head) {
+  return attention.head_mask.empty() ? Real{1} : attention.head_mask[static_cast<std::size_t>(head)];
+}
+
+// |v_j W_O| for each source: W_O [C, H Dv], whatever it is made of; columns of this head.
+std::vector<Real> projected_lengths(Tape& tape, const std::vector<Real>& v, Index S, Index Dv, const HeadPlace& place,
+                                    const MultiHeadAttention& attention) {
+  const Tensor o = attention.o.matrix(tape);
+  const std::vector<Real> matrix = o.values();
   std::vector<Real> lengths(static_cast<std::size_t>(S));
   for (Index s = 0; s < S; ++s) {
     double square = 0;
-    for (Index c = 0; c < o.shape[0]; ++c) {
-      const auto x = double{dot(matrix + c * o.shape[1] + place.head * Dv, v.data() + s * Dv, Dv)};
+    for (Index c = 0; c < o.size(0); ++c) {
+      const auto x = double{dot(matrix.data() + c * o.size(1) + place.head * Dv, v.data() + s * Dv, Dv)};
       square += x * x;
     }
-    lengths[static_cast<std::size_t>(s)] = static_cast<Real>(std::sqrt(square));
+    lengths[static_cast<std::size_t>(s)] = static_cast<Real>(std::sqrt(square)) * head_factor(attention, place.head);
   }
   return lengths;
 }
@@ -100,18 +105,20 @@ std::vector<HeadEvidence> evidence(Model& model, const Batch& batch, Index seque
   std::vector<HeadEvidence> list;
   for (const AttentionMap& map : attention_maps(pass.tape(), model, batch, sequence, sequence, names)) {
     const HeadPlace place{{map.kind, map.layer}, map.head};
+    const MultiHeadAttention& attention = attention_at(model.net, place.attention);
     const Tensor z = node_at(pass.tape(), "hook_z", place.attention, model.net);
     const Tensor v = node_at(pass.tape(), "hook_v", place.attention, model.net);
     const Index T = map.rows, S = map.columns, Dv = v.size(3), heads = z.size(1);
     const std::vector<Real> values = head_rows(v, place.head, heads), all = z.grads();
     const Real* dz = all.data() + place.head * T * Dv;
-    const std::vector<Real> lengths = projected_lengths(values, S, Dv, place, model);
+    const std::vector<Real> lengths = projected_lengths(pass.tape(), values, S, Dv, place, attention);
+    const Real factor = head_factor(attention, place.head);
     HeadEvidence e{place, std::vector<float>(map.weights.size()), std::vector<float>(map.weights.size()), 0};
     for (Index t = 0, cell = 0; t < T; ++t)
       for (Index s = 0; s < S; ++s, ++cell) {
         const auto i = static_cast<std::size_t>(cell);
         if (!map.visible[i]) continue;
-        e.gradient[i] = static_cast<float>(dot(dz + t * Dv, values.data() + s * Dv, Dv));
+        e.gradient[i] = static_cast<float>(factor * dot(dz + t * Dv, values.data() + s * Dv, Dv));
         e.norm_weighted[i] = map.weights[i] * static_cast<float>(lengths[static_cast<std::size_t>(s)]);
       }
     e.agreement = agreement(map, e.gradient);

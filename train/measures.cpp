@@ -57,6 +57,14 @@ std::vector<std::string> token_names(const std::vector<std::int32_t>& ids, Index
   return names;
 }
 
+// Scores of the same attention: -inf where masked, by causality, a window or padding.
+const Real* scores_beside(Tape& tape, Tensor weights) {
+  const std::string_view scope = weights.node().scope;
+  for (const Tensor& scores : tape.find("attention.scores"))
+    if (scope == scores.node().scope) return scores.value();
+  throw Error(error_line("attention", "the scores are not on the tape", scope));
+}
+
 int order_of(const std::string& kind) { return kind == "decoder" ? 0 : kind == "cross" ? 1 : 2; }
 
 template <class Head>
@@ -86,12 +94,14 @@ std::vector<AttentionMap> attention_maps(Tape& tape, const Model& model, const B
     if (rule_applies(place, model.net))
       map.ideal.assign(batch.links.begin() + sequence * batch.target_length,
                        batch.links.begin() + (sequence + 1) * batch.target_length);
-    const Index cells = weights.size(2) * weights.size(3);
-    for (Index i = 0; i < cells; ++i)
-      map.visible.push_back(place.kind != "decoder" || i % map.columns <= i / map.columns);
-    const Real* of_sequence = weights.value() + (sequence - first) * weights.size(1) * cells;
+    const Index cells = weights.size(2) * weights.size(3), at = (sequence - first) * weights.size(1) * cells;
+    const Real* of_sequence = weights.value() + at;
+    const Real* scores = scores_beside(tape, weights) + at;
     for (Index head = 0; head < weights.size(1); ++head) {
       map.head = static_cast<std::int32_t>(head);
+      map.visible.clear();
+      for (Index i = 0; i < cells; ++i)
+        map.visible.push_back(scores[head * cells + i] != -std::numeric_limits<Real>::infinity());
       map.weights.assign(of_sequence + head * cells, of_sequence + (head + 1) * cells);
       maps.push_back(map);
     }

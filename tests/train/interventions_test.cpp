@@ -163,6 +163,26 @@ TEST(Evidence, NormWeightedIsTheLengthOfWhatAHeadAdds) {
   }
 }
 
+// Whatever W_O is made of, what a head adds is its part of o(z): here of one head's z alone.
+TEST(Evidence, OfSharedAndLowRankOutputsIsWhatTheModuleDoes) {
+  for (const char* setting : {"model.share=o=qT", "model.rank=4", "model.kv_heads=1"}) {
+    Small s;
+    s.config.set(setting);
+    s.model.emplace(s.config.model_for(*s.task), 5);
+    const std::vector<HeadEvidence> all = evidence(*s.model, s.batch, 2);
+    const HeadProjections p = projections(*s.model, s.batch, 2)[3];
+    const auto maps = attention_maps(*s.model, s.batch, 2, s.task->vocabulary().tokens());
+    Tape tape(s.model->parameters);
+    std::vector<Real> alone(2 * 16);  // nothing, then the value of source 3 in head 1
+    for (std::size_t i = 0; i < 8; ++i) alone[16 + 8 + i] = static_cast<Real>(p.v[3 * 8 + i]);
+    const auto out = s.model->net.stack.blocks[1].attn.o(tape.input({2, 16}, alone)).values();
+    double square = 0;
+    for (std::size_t c = 0; c < 16; ++c) square += std::pow(double{out[16 + c]} - double{out[c]}, 2);
+    EXPECT_NEAR(all[3].norm_weighted[7 * 8 + 3], double{maps[3].weights[7 * 8 + 3]} * std::sqrt(square), 1e-5)
+        << setting;
+  }
+}
+
 TEST(Evidence, LeavesTheModelAsItWas) {
   Small s;
   s.model->parameters.grads()[3] = 7;

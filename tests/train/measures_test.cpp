@@ -85,6 +85,15 @@ TEST(AttentionMaps, ShowTheWeightsTheirTokensAndWhatIsMasked) {
   EXPECT_EQ(map.ideal, (std::vector<std::int32_t>{-1, -1, -1, -1, 0, 1, 2, 3}));
 }
 
+TEST(AttentionMaps, OfAWindowAreMaskedOutsideOfIt) {
+  Uniform u("decoder");
+  u.config.set("model.window=3");
+  Model model(u.config.model_for(*u.task), 3);
+  const AttentionMap map = attention_maps(model, u.batch, 0, u.task->vocabulary().tokens())[0];
+  for (std::size_t t = 0; t < 8; ++t)
+    for (std::size_t s = 0; s < 8; ++s) EXPECT_EQ(map.visible[t * 8 + s], s <= t && t < s + 3) << t << ' ' << s;
+}
+
 TEST(AttentionMaps, OfEverySequenceAverageToTheMeasure) {  // of heads that are not uniform
   Uniform u("encoder-decoder");
   Model model(u.config.model_for(*u.task), 3);
