@@ -1,6 +1,5 @@
 #include "autograd/tape.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "autograd/error.h"
@@ -69,18 +68,10 @@ Real Tensor::item() const {
 
 // --- recording
 
-double Tape::lap() {
-  const auto now = std::chrono::steady_clock::now();
-  return std::chrono::duration<double>(now - std::exchange(lap_start_, now)).count();
-}
-
 Node& Tape::push(const char* op, const Shape& shape, const Strides& strides) {
   const auto index = static_cast<std::uint32_t>(nodes_.size());
-  if (timed && std::string_view(op) != "saved") {  // what an op saves belongs to its result
-    const double seconds = lap();
-    if (index > 0) nodes_[timed_node_].forward_seconds = seconds;
-    timed_node_ = index;
-  }
+  const double seconds = timed ? lap() : 0;
+  if (index > 0) nodes_.back().forward_seconds = seconds;
   nodes_.push_back({op, scope_, nullptr, shape, strides, nullptr, nullptr, index, 0, -1, false, false, false});
   return nodes_.back();
 }
@@ -189,7 +180,7 @@ void Tape::backward(Tensor loss) {
   if (!n.requires_grad)
     fail(*this, "backward", "the loss depends on no variable or parameter", "check for NoGrad or detach()");
   walked_ = true;
-  if (timed) nodes_[timed_node_].forward_seconds = lap();
+  if (timed) nodes_.back().forward_seconds = lap();
   *grad_buffer(loss.index()) += 1;  // a parameter may be the loss: its gradient collects
   for (auto call = calls_.rbegin(); call != calls_.rend(); ++call) {
     if (!nodes_[call->node].grad) continue;  // nothing that leads to the loss used it

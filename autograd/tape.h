@@ -141,7 +141,10 @@ class Tape {
     std::uint32_t node;
   };
   Node& push(const char* op, const Shape& shape, const Strides& strides);
-  double lap();  // seconds since the last call
+  double lap() {  // seconds since the last call
+    const auto start = std::exchange(lap_start_, std::chrono::steady_clock::now());
+    return std::chrono::duration<double>(lap_start_ - start).count();
+  }
   Tensor last() { return at(nodes_.size() - 1); }
   Real* grad_buffer(std::uint32_t index);
   void check_count(const char* op, const Shape& shape, std::size_t count) const;
@@ -160,7 +163,6 @@ class Tape {
   Real* gradient_block_ = nullptr;
   const char* scope_ = "";
   std::uint32_t pass_ = 1, ordinal_ = 0;
-  std::uint32_t timed_node_ = 0;
   std::chrono::steady_clock::time_point lap_start_;
   bool recording_ = true, walked_ = false;
 };
