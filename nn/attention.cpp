@@ -12,7 +12,10 @@ namespace {
 // p for each of the heads that use it: the gradient is the sum over the copies.
 Tensor repeated(Tape& tape, const Parameter& p, Index copies) {
   const Tensor one = tape.param(p);
-  return copies == 1 ? one : concat(std::vector<Tensor>(static_cast<std::size_t>(copies), one), 0);
+  if (copies == 1) return one;
+  auto* ones = tape.scratch<Tensor>(copies);
+  std::fill_n(ones, copies, one);
+  return concat(std::span<const Tensor>(ones, static_cast<std::size_t>(copies)), 0);
 }
 }  // namespace
 
@@ -160,22 +163,16 @@ MultiHeadAttention MultiHeadAttention::make(Initialiser& init, const Options& op
   const Options o = complete(options);
   MultiHeadAttention m;
   if (shared) {
-    if (shared->heads != o.heads || shared->kv_heads != o.kv_heads || shared->key_width != o.key_width ||
-        shared->value_width != o.value_width)
+    const Options& first = shared->options;
+    if (first.heads != o.heads || first.kv_heads != o.kv_heads || first.key_width != o.key_width ||
+        first.value_width != o.value_width)
       refuse("share layers: heads of one layer differ from the first one's",
              "give all layers the same heads and widths");
     m = *shared;
   } else {
     Maker(init, o).make(m);
   }
-  m.heads = o.heads;
-  m.kv_heads = o.kv_heads;
-  m.key_width = o.key_width;
-  m.value_width = o.value_width;
-  m.temperature = o.temperature;
-  m.softcap = o.softcap;
-  m.dropout = o.dropout;
-  m.window = o.window;
+  m.options = o;
   if (o.alibi) m.slopes = alibi_slopes(o.heads);
   return m;
 }
@@ -220,10 +217,11 @@ Tensor unit_rows(Tensor x) {
 }  // namespace
 
 MultiHeadAttention::Heads MultiHeadAttention::project(Tensor x, Tensor source) const {
-  const Index q_columns = heads * key_width, k_columns = kv_heads * key_width;
-  const auto as_queries = [&](Tensor y) { return split_heads(y, 0, heads, key_width); };
-  const auto as_keys = [&](Tensor y, Index at) { return split_heads(y, at, kv_heads, key_width); };
-  const auto as_values = [&](Tensor y, Index at) { return split_heads(y, at, kv_heads, value_width); };
+  const Options& o = options;
+  const Index q_columns = o.heads * o.key_width, k_columns = o.kv_heads * o.key_width;
+  const auto as_queries = [&](Tensor y) { return split_heads(y, 0, o.heads, o.key_width); };
+  const auto as_keys = [&](Tensor y, Index at) { return split_heads(y, at, o.kv_heads, o.key_width); };
+  const auto as_values = [&](Tensor y, Index at) { return split_heads(y, at, o.kv_heads, o.value_width); };
   const Projection kv = joined(k, v), qkv = kv.weight ? joined(q, kv) : Projection{};
   if (x.index() == source.index() && qkv.weight) {
     const Tensor all = qkv(x);  // [..., T, H D + H' D + H' Dv]
@@ -243,7 +241,7 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor source, const AttentionCo
   const bool itself = source.defined() && x.index() == source.index();
   // What an encoder has read does not change: its keys and values are computed with the first token alone.
   const bool known = past && !itself && past->length() > 0;
-  Heads in = known ? Heads{split_heads(q(x), 0, heads, key_width), {}, {}} : project(x, source);
+  Heads in = known ? Heads{split_heads(q(x), 0, options.heads, options.key_width), {}, {}} : project(x, source);
   if (scale) {
     in.q = unit_rows(in.q) * tape.param(scale);
     if (!known) in.k = unit_rows(in.k);
@@ -259,17 +257,17 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor source, const AttentionCo
   in.q = tape.tap("hook_q", in.q);
   in.k = tape.tap("hook_k", in.k);
   in.v = tape.tap("hook_v", in.v);
-  Attention options;
-  options.mask = context.mask;
-  if (window > 0 && itself) options.mask = options.mask & Mask::window(window);
-  options.temperature = temperature;
-  options.softcap = softcap;
-  options.dropout = dropout;
-  if (scale) options.scale = Real{1};
-  if (score) options.vector = tape.param(score);
-  if (!slopes.empty() && itself) options.slopes = tape.input({heads}, slopes);
-  Tensor mixed = attention(in.q, in.k, in.v, options);  // [..., H, T, Dv]
-  if (!head_mask.empty()) mixed = mixed * tape.input({heads, 1, 1}, head_mask);
+  Attention how;
+  how.mask = context.mask;
+  if (options.window > 0 && itself) how.mask = how.mask & Mask::window(options.window);
+  how.temperature = options.temperature;
+  how.softcap = options.softcap;
+  how.dropout = options.dropout;
+  if (scale) how.scale = Real{1};
+  if (score) how.vector = tape.param(score);
+  if (!slopes.empty() && itself) how.slopes = tape.input({options.heads}, slopes);
+  Tensor mixed = attention(in.q, in.k, in.v, how);  // [..., H, T, Dv]
+  if (!head_mask.empty()) mixed = mixed * tape.input({options.heads, 1, 1}, head_mask);
   return o(merge_heads(tape.tap("hook_z", mixed)));
 }
 

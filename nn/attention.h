@@ -65,15 +65,6 @@ struct AttentionContext {
 };
 
 struct MultiHeadAttention {
-  Projection q, k, v, o;
-  Parameter score;  // [H, 1, D]: the vector of additive scores
-  Parameter scale;  // [H, 1, 1]: of cosine scores
-  Index heads = 1, kv_heads = 1, key_width = 0, value_width = 0;
-  Real temperature = 1, softcap = 0, dropout = 0;
-  Index window = 0;
-  std::vector<Real> slopes;     // of ALiBi, one a head; empty: none
-  std::vector<Real> head_mask;  // factor of each head's output: 0 prunes it; empty: all stay
-
   struct Options {
     Index width = 0;         // C of the queries and of the output
     Index source_width = 0;  // of what keys and values read; 0: the same
@@ -89,6 +80,13 @@ struct MultiHeadAttention {
     double output_std = 0.02;             // of o
     Index context = 64;                   // the first scale of cosine scores follows from it
   };
+  Options options;  // as made: nothing is 0 that stands for another
+  Projection q, k, v, o;
+  Parameter score;              // [H, 1, D]: the vector of additive scores
+  Parameter scale;              // [H, 1, 1]: of cosine scores
+  std::vector<Real> slopes;     // of ALiBi, one a head; empty: none
+  std::vector<Real> head_mask;  // factor of each head's output: 0 prunes it; empty: all stay
+
   /// With the matrices of `shared` when there is one. Throws ShapeError when heads do not divide the width, kv_heads
   /// the heads, or matrices to be shared differ in shape.
   static MultiHeadAttention make(Initialiser& init, const Options& options, const MultiHeadAttention* shared = nullptr);

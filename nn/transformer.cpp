@@ -28,7 +28,7 @@ Tensor Stack::operator()(Tensor x, const Mask& mask, Tensor memory, Past* past) 
   Tensor rotation;
   Index rotated_width = 0;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const Index width = blocks[i].attn.key_width;
+    const Index width = blocks[i].attn.options.key_width;
     if (width != rotated_width) rotation = positions.rotation(tape, first, length, width);
     rotated_width = width;
     Scope scope(tape, "blocks", static_cast<Index>(i));

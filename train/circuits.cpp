@@ -38,11 +38,11 @@ HeadMatrices matrices_of(Model& model, const HeadPlace& place) {
     std::copy(values.begin(), values.end(), m.data());
     return m;
   };
-  const Index group = a.heads / a.kv_heads;  // heads may share keys and values
-  return {whole(a.q).middleRows(place.head * a.key_width, a.key_width),
-          whole(a.k).middleRows(place.head / group * a.key_width, a.key_width),
-          whole(a.v).middleRows(place.head / group * a.value_width, a.value_width),
-          whole(a.o).middleCols(place.head * a.value_width, a.value_width)};
+  const Index group = a.options.heads / a.options.kv_heads;  // heads may share keys and values
+  return {whole(a.q).middleRows(place.head * a.options.key_width, a.options.key_width),
+          whole(a.k).middleRows(place.head / group * a.options.key_width, a.options.key_width),
+          whole(a.v).middleRows(place.head / group * a.options.value_width, a.options.value_width),
+          whole(a.o).middleCols(place.head * a.options.value_width, a.options.value_width)};
 }
 
 std::vector<float> floats(const Matrix& m) { return {m.data(), m.data() + m.size()}; }

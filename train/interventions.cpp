@@ -19,7 +19,7 @@ std::vector<HeadPlace> heads_of(const Transformer& net) {
   const auto add = [&](const char* kind, const std::vector<Block>& blocks) {
     for (std::size_t layer = 0; layer < blocks.size(); ++layer) {
       const AttentionPlace place{kind, static_cast<std::int32_t>(layer)};
-      for (Index head = 0; head < attention_at(net, place).heads; ++head) heads.push_back({place, head});
+      for (Index head = 0; head < attention_at(net, place).options.heads; ++head) heads.push_back({place, head});
     }
   };
   add(net.causal ? "decoder" : "encoder", net.stack.blocks);
@@ -43,7 +43,7 @@ HeadPlace parse_head(const std::string& text, const Transformer& net) {
   };
   if (!number('L', place.attention.layer) || !number('H', place.head) || at != end)
     throw ConfigError(error_line("head", in_quotes(text) + " names no head", {}, "write L0H1, or cross:L0H1"));
-  if (place.attention.layer < 0 || place.head < 0 || place.head >= attention_at(net, place.attention).heads)
+  if (place.attention.layer < 0 || place.head < 0 || place.head >= attention_at(net, place.attention).options.heads)
     throw ConfigError(error_line("head", "there is no head " + in_quotes(text) + " in this model"));
   return place;
 }

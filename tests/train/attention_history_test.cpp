@@ -8,27 +8,14 @@
 #include "tests/errors.h"
 #include "tests/temporary_folder.h"
 #include "tests/train/hostile_file.h"
+#include "tests/train/small_map.h"
 
 namespace tapehead {
 namespace {
 
 using test::contains;
+using test::cross_map;
 using test::error_of;
-
-AttentionMap cross_map() {
-  AttentionMap map;
-  map.kind = "cross";
-  map.layer = 1;
-  map.head = 3;
-  map.rows = 2;
-  map.columns = 3;
-  map.weights = {0.25f, 0.5f, 0.25f, 1, 0, 0};
-  map.visible = {1, 1, 1, 1, 0, 0};
-  map.row_tokens = {"|", "c"};
-  map.column_tokens = {"c7", "a3", "d0"};
-  map.ideal = {-1, 0};
-  return map;
-}
 
 AttentionHistory example() {
   AttentionMap unknown = cross_map();

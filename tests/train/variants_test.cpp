@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <regex>
 
+#include "tests/allocations.h"
 #include "tests/errors.h"
 #include "train/files.h"
 #include "train/trainer.h"
@@ -100,9 +101,10 @@ TEST(Variants, AreListedOnThePage) {
 // Every test that the table names is there.
 TEST(Variants, NameTestsThatExist) {
   std::string sources;
-  for (const char* file : {"autograd/attention_test.cpp", "autograd/mask_test.cpp", "autograd/op_test.cpp",
-                           "golden_nn_test.cpp", "nn/generate_test.cpp", "nn/multi_head_attention_test.cpp",
-                           "nn/positions_test.cpp", "train/config_test.cpp", "train/variants_test.cpp"})
+  for (const char* file :
+       {"autograd/attention_test.cpp", "autograd/mask_test.cpp", "autograd/op_test.cpp", "golden_nn_test.cpp",
+        "nn/generate_test.cpp", "nn/multi_head_attention_test.cpp", "nn/positions_test.cpp",
+        "nn/shared_matrices_test.cpp", "train/config_test.cpp", "train/variants_test.cpp"})
     sources += read_file(std::string(TAPEHEAD_SOURCE_DIR "/tests/") + file);
   for (const Variant& v : variants()) {
     const std::string name = v.defined_by;
@@ -134,6 +136,19 @@ TEST(Variants, OfSharedLayersStoreTheirMatricesOnce) {
     return t.model().parameters.value(t.model().net.stack.blocks[0].attn.k.weight);
   };
   EXPECT_TRUE(std::ranges::equal(numbers(trainer), numbers(again)));
+}
+
+TEST(Variants, AllocateNothingInASteadyStep) {
+  if (!test::AllocationCounter::available()) GTEST_SKIP() << "the sanitizer owns the allocator";
+  for (const Variant& variant : variants()) {
+    Config config = config_of(variant);
+    config.set("train.batch=4");
+    Trainer trainer(config, 1);
+    for (int i = 0; i < 2; ++i) trainer.step();
+    test::AllocationCounter counter;
+    trainer.step();
+    EXPECT_EQ(counter.stop(), 0) << variant.name << ": " << counter.first();
+  }
 }
 
 class EveryVariant : public testing::TestWithParam<std::size_t> {};
