@@ -12,7 +12,7 @@ namespace tapehead {
 
 namespace {
 
-constexpr Envelope kEnvelope{"snapshots", "TAPEMAPS", 2};
+constexpr Envelope kHistoryFile{"snapshots", "TAPEMAPS", 2};
 constexpr std::uint16_t kOne = 65534, kNoWeight = 65535;
 
 std::uint16_t pack(float weight) {
@@ -186,11 +186,11 @@ void AttentionHistory::save(const std::string& path) const {
   require_sound(path, *this);
   FieldWriter writer;
   transfer(writer, *this);
-  save_payload(path, kEnvelope, std::move(writer).take());
+  save_payload(path, kHistoryFile, std::move(writer).take());
 }
 
 AttentionHistory AttentionHistory::load(const std::string& path) {
-  const std::string payload = load_payload(path, kEnvelope);
+  const std::string payload = load_payload(path, kHistoryFile);
   FieldReader reader(payload, "snapshots", path);
   AttentionHistory history;
   transfer(reader, history);

@@ -13,7 +13,7 @@ namespace tapehead {
 
 namespace {
 
-constexpr Envelope kEnvelope{"checkpoint", "TAPEHEAD", 1};
+constexpr Envelope kCheckpointFile{"checkpoint", "TAPEHEAD", 1};
 
 // --- the payload, field by field; checkpoints/README.md shows the same as a table
 
@@ -130,11 +130,11 @@ void CheckpointFile::save(const std::string& path) const {
   transfer_model(writer, *this);
   writer.number("has_training", static_cast<std::uint8_t>(training.has_value()));
   if (training) transfer_training(writer, *training);
-  save_payload(path, kEnvelope, std::move(writer).take());
+  save_payload(path, kCheckpointFile, std::move(writer).take());
 }
 
 CheckpointFile CheckpointFile::load(const std::string& path) {
-  const std::string payload = load_payload(path, kEnvelope);
+  const std::string payload = load_payload(path, kCheckpointFile);
   FieldReader reader(payload, "checkpoint", path);
   CheckpointFile file;
   std::string toml;

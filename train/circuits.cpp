@@ -6,7 +6,8 @@
 #include "autograd/kernels/packet.h"  // before Eigen: silences a false warning of g++ 12
 
 #include <Eigen/Core>
-#include <Eigen/Eigenvalues>
+
+#include "train/eigenvalues.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
@@ -47,13 +48,15 @@ HeadMatrices matrices_of(Model& model, const HeadPlace& place) {
 
 std::vector<float> floats(const Matrix& m) { return {m.data(), m.data() + m.size()}; }
 
+// One instance of Eigen's product, whichever operands are transposed: each takes a second to compile.
+Matrix product(const Matrix& a, const Matrix& b) { return a * b; }
+
 // Of the small matrix with the same eigenvalues other than 0.
 double copying_of(const Matrix& small) {
-  const auto values = small.eigenvalues();
   double sum = 0, absolute = 0;
-  for (Index i = 0; i < values.size(); ++i) {
-    sum += values[i].real();
-    absolute += std::abs(values[i]);
+  for (const std::complex<double>& value : eigenvalues({small.data(), static_cast<std::size_t>(small.size())})) {
+    sum += value.real();
+    absolute += std::abs(value);
   }
   return absolute > 0 ? sum / absolute : 0;
 }
@@ -70,10 +73,12 @@ std::vector<Circuits> circuits(const Model& model, std::int64_t most) {
   Model own = model;  // a tape may write to its parameters' gradients
   for (const HeadPlace& place : heads_of(model.net)) {
     const HeadMatrices h = matrices_of(own, place);
-    const Matrix queries = embed * h.q.transpose(), keys = embed * h.k.transpose(), values = embed * h.v.transpose();
-    const Matrix read = h.o.transpose() * unembed.transpose();  // [D, V]
-    list.push_back({place, floats(queries * keys.transpose() / std::sqrt(static_cast<double>(h.q.rows()))),
-                    floats(values * read), copying_of(read * values)});
+    const Matrix queries = product(embed, h.q.transpose()), keys = product(embed, h.k.transpose());
+    const Matrix values = product(embed, h.v.transpose());
+    const Matrix read = product(h.o.transpose(), unembed.transpose());  // [D, V]
+    const Matrix scores = product(queries, keys.transpose());
+    list.push_back({place, floats(scores / std::sqrt(static_cast<double>(h.q.rows()))), floats(product(values, read)),
+                    copying_of(product(read, values))});
   }
   return list;
 }
@@ -86,10 +91,10 @@ std::vector<Composition> compositions(const Model& model) {
     for (const HeadPlace& to : heads) {
       if (from.attention.kind != to.attention.kind || from.attention.layer >= to.attention.layer) continue;
       const HeadMatrices a = matrices_of(own, from), b = matrices_of(own, to);
-      const Matrix ov = a.o * a.v;              // what `from` writes for what it reads [C, C]
-      const Matrix qk = b.q.transpose() * b.k;  // x_query^T qk x_key
-      const Matrix value = b.o * b.v;
-      const auto score = [&](const Matrix& reads) { return (reads * ov).norm() / (reads.norm() * ov.norm()); };
+      const Matrix ov = product(a.o, a.v);              // what `from` writes for what it reads [C, C]
+      const Matrix qk = product(b.q.transpose(), b.k);  // x_query^T qk x_key
+      const Matrix value = product(b.o, b.v);
+      const auto score = [&](const Matrix& reads) { return product(reads, ov).norm() / (reads.norm() * ov.norm()); };
       list.push_back({from, to, score(qk.transpose()), score(qk), score(value)});
     }
   return list;

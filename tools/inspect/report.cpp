@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "autograd/error.h"
+#include "tools/command.h"
 #include "tools/inspect/page.h"
 #include "tools/inspect/text.h"
 #include "train/map_measures.h"
@@ -49,8 +50,6 @@ std::string base64(const std::string& bytes) {
 }
 
 namespace {
-
-Json number(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
 
 // Binary data of the page: appended pieces, each found again by its offset and count.
 class Bytes {
@@ -181,8 +180,8 @@ Json snapshots_json(const Report& report, Bytes& bytes) {
       findings.push_back(finding(map, m, report.rule));
     }
     list.push_back({{"step", packed.step},
-                    {"loss", number(packed.loss)},
-                    {"exact", number(packed.exact_match)},
+                    {"loss", json_number(packed.loss)},
+                    {"exact", json_number(packed.exact_match)},
                     {"reason", static_cast<int>(packed.reason)},
                     {"weights", bytes.add(packed.weights)},
                     {"measures", bytes.add(measures)},
@@ -204,26 +203,20 @@ Json add_signed(Bytes& bytes, const std::vector<float>& numbers) {
   return json;
 }
 
-Json outcome_json(const Outcome& outcome) { return {number(outcome.exact_match), number(outcome.loss)}; }
+Json outcome_json(const Outcome& outcome) { return {json_number(outcome.exact_match), json_number(outcome.loss)}; }
 
 Json detail_json(const ReportDetail& detail, Bytes& bytes) {
   Json heads = Json::array();
   for (std::size_t h = 0; h < detail.projections.size(); ++h) {
     const HeadProjections& p = detail.projections[h];
-    Json head = {{"D", p.D},
-                 {"Dv", p.Dv},
-                 {"scale", p.scale},
-                 {"temperature", p.temperature},
-                 {"dot", p.dot},
-                 {"q", bytes.add(p.q)},
-                 {"k", bytes.add(p.k)},
-                 {"v", bytes.add(p.v)}};
+    Json head = {{"D", p.D},     {"Dv", p.Dv},          {"scale", p.scale},    {"temperature", p.temperature},
+                 {"dot", p.dot}, {"q", bytes.add(p.q)}, {"k", bytes.add(p.k)}, {"v", bytes.add(p.v)}};
     if (h < detail.evidence.size()) {
       head["gradient"] = add_signed(bytes, detail.evidence[h].gradient);
       head["norm"] = add_signed(bytes, detail.evidence[h].norm_weighted);
-      head["agreement"] = number(detail.evidence[h].agreement);
+      head["agreement"] = json_number(detail.evidence[h].agreement);
     }
-    if (h < detail.importance.size()) head["importance"] = number(detail.importance[h]);
+    if (h < detail.importance.size()) head["importance"] = json_number(detail.importance[h]);
     if (h < detail.zeroed.size()) {
       head["zeroed"] = outcome_json(detail.zeroed[h]);
       head["averaged"] = outcome_json(detail.averaged[h]);
@@ -241,10 +234,10 @@ Json curves_json(const Metrics& metrics) {
   for (std::size_t i = 0; i < metrics.steps.size(); ++i)
     if (i % every == 0 || i + 1 == metrics.steps.size()) {
       step.push_back(metrics.steps[i].step);
-      loss.push_back(number(std::round(metrics.steps[i].loss * 1e5) / 1e5));
+      loss.push_back(json_number(std::round(metrics.steps[i].loss * 1e5) / 1e5));
     }
   for (const auto& e : metrics.evaluations)
-    evaluations.push_back({e.step, number(e.loss), number(e.token_accuracy), number(e.exact_match)});
+    evaluations.push_back({e.step, json_number(e.loss), json_number(e.token_accuracy), json_number(e.exact_match)});
   return {{"step", std::move(step)}, {"loss", std::move(loss)}, {"evaluations", std::move(evaluations)}};
 }
 
@@ -288,7 +281,7 @@ Json report_json(const Report& report, Bytes& bytes) {
     Json circuits = Json::array();
     for (const HeadCircuits& c : report.circuits)
       circuits.push_back(
-          {{"qk", add_signed(bytes, c.qk)}, {"ov", add_signed(bytes, c.ov)}, {"copying", number(c.copying)}});
+          {{"qk", add_signed(bytes, c.qk)}, {"ov", add_signed(bytes, c.ov)}, {"copying", json_number(c.copying)}});
     json["circuits"] = {{"vocabulary", report.vocabulary}, {"heads", std::move(circuits)}};
   }
   return json;
