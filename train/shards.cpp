@@ -30,7 +30,7 @@ Tensor record_loss(Tape& tape, Tensor logits, const Batch& batch, Index first, I
 }
 
 Index shard_count(Index parameters, Index sequences, Index tokens) {
-  constexpr Index kLargeModel = 2'000'000, kMostShards = 8, kTokensAShard = 128;
+  constexpr Index kLargeModel = 400'000, kMostShards = 8, kTokensAShard = 128;
   if (parameters > kLargeModel) return 1;
   return std::clamp<Index>(std::max<Index>(4, sequences * tokens / kTokensAShard), 1, std::min(sequences, kMostShards));
 }

@@ -63,24 +63,18 @@ constexpr std::array<Tile, sizeof...(R)> tiles(std::integer_sequence<int, R...>)
 constexpr auto kNarrow = tiles<1>(std::make_integer_sequence<int, kRows>());
 constexpr auto kWide = tiles<2>(std::make_integer_sequence<int, kRows>());
 
-// to[p][j] = from[p, j] for p < k and j < kPacket, where rows of `from` are columns in memory, `step` apart: squares of
-// 4 x 4 are turned over in quarters of registers.
-typedef Real Quad __attribute__((vector_size(4 * sizeof(Real))));  // NOLINT(modernize-use-using): clang 14 wants it so
+// to[p][j] = from[p, j] for p < k and j < kPacket, where rows of `from` are columns in memory, `step` apart: squares
+// are turned over in registers.
 void pack_transposed(Index k, const Real* from, Index step, Real* to) {
   Index p = 0;
-  for (; p + 4 <= k; p += 4)
-    for (Index j = 0; j < kPacket; j += 4) {
-      Quad row[4];
-      for (Index i = 0; i < 4; ++i) std::memcpy(&row[i], from + (j + i) * step + p, sizeof(Quad));
-      const Quad low01 = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
-      const Quad low23 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
-      const Quad high01 = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
-      const Quad high23 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
-      const Quad column[4] = {
-          __builtin_shufflevector(low01, low23, 0, 1, 4, 5), __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
-          __builtin_shufflevector(high01, high23, 0, 1, 4, 5), __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
-      for (Index i = 0; i < 4; ++i) std::memcpy(to + (p + i) * kPanel + j, &column[i], sizeof(Quad));
-    }
+  for (; p + kPacket <= k; p += kPacket) {
+    ei::PacketBlock<Packet, kPacket> square;
+#pragma GCC unroll 16
+    for (Index j = 0; j < kPacket; ++j) square.packet[j] = ei::ploadu<Packet>(from + j * step + p);
+    ei::ptranspose(square);
+#pragma GCC unroll 16
+    for (Index i = 0; i < kPacket; ++i) ei::pstore(to + (p + i) * kPanel, square.packet[i]);
+  }
   for (; p < k; ++p)
     for (Index j = 0; j < kPacket; ++j) to[p * kPanel + j] = from[j * step + p];
 }
@@ -92,7 +86,7 @@ void pack(Index k, Index width, ConstMatrix b, Real* panel) {
     const Real* from = b.data + j * b.column;
     if (b.column == 1)
       for (Index p = 0; p < k; ++p) ei::pstore(panel + p * kPanel + j, ei::ploadu<Packet>(from + p * b.row));
-    else if (b.row == 1 && kPacket >= 4)
+    else if (b.row == 1)
       pack_transposed(k, from, b.column, panel + j);
     else
       for (Index p = 0; p < k; ++p)

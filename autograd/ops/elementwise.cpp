@@ -42,18 +42,6 @@ Tensor relu(Tensor x) {
 
 namespace {
 
-// Phi(x) = (1 + erf(x / sqrt 2)) / 2
-Packet normal_cdf(Packet x) {
-  constexpr Real kRootHalf = std::numbers::sqrt2_v<Real> / 2;
-  return all(Real(0.5)) + all(Real(0.5)) * simd::erf(all(kRootHalf) * x);
-}
-
-// exp(-x^2 / 2) / sqrt(2 pi)
-Packet normal_density(Packet x) {
-  constexpr Real kInverseRoot2Pi = std::numbers::inv_sqrtpi_v<Real> * std::numbers::sqrt2_v<Real> / 2;
-  return all(kInverseRoot2Pi) * simd::exp(all(Real(-0.5)) * x * x);
-}
-
 // The tanh form: x sigmoid(2 u) with u = c (x + a x^3), as (1 + tanh u) / 2 = sigmoid(2 u)
 constexpr Real kC2 = 2 * std::numbers::sqrt2_v<Real> * std::numbers::inv_sqrtpi_v<Real>;
 constexpr Real kA = Real(0.044715);
@@ -65,8 +53,12 @@ Packet tanh_gate(Packet x) { return simd::sigmoid(all(kC2) * x * (all(1) + all(k
 Tensor gelu(Tensor x, Gelu form) {
   if (form == Gelu::exact)
     return unary(
-        "gelu", x, [](Packet x_i) { return x_i * normal_cdf(x_i); },
-        [](Packet x_i, Packet) { return normal_cdf(x_i) + x_i * normal_density(x_i); });
+        "gelu", x, [](Packet x_i) { return x_i * simd::normal(x_i).cdf; },
+        [](Packet x_i, Packet) {
+          constexpr Real kInverseRoot2Pi = std::numbers::inv_sqrtpi_v<Real> * std::numbers::sqrt2_v<Real> / 2;
+          const simd::Normal at = simd::normal(x_i);
+          return at.cdf + all(kInverseRoot2Pi) * x_i * at.bell;
+        });
   const auto slope = [](Packet x_i, Packet) {
     const Packet s = tanh_gate(x_i), du = all(kC2) * (all(1) + all(3 * kA) * x_i * x_i);
     return s + x_i * s * (all(1) - s) * du;
