@@ -143,7 +143,7 @@ Tensor attention(Tensor q, Tensor k, Tensor v, const Attention& options) {
   p->in_y = Batches(p->y, leading);
   if (tape.training && options.dropout > 0) p->keep.emplace(tape, options.dropout);
   const bool simple = !p->keep && options.softcap == 0;
-  if (p->y.requires_grad() && T <= kPanelRows && simple) p->kept = tape.scratch(weights.numel());
+  if (p->y.requires_grad() && T <= kPanelRows && S <= kPanelColumns && simple) p->kept = tape.scratch(weights.numel());
   attention_forward(*p, tape);
   if (options.keep_weights || tape.keep_weights) {
     p->weights = tape.saved("attention.weights", weights, p->y.requires_grad());

@@ -139,9 +139,8 @@ void VisibleSources::find_unseen(Tape& tape) {
 }
 
 void VisibleSources::row(Index item, Index t, bool* visible) const {
-  const Index first = begin(t), last = end(item, t);
-  for (Index s = 0; s < sources_; ++s) visible[s] = s >= first && s < last;
-  for_each_hidden(item, t, [visible](Index s) { visible[s] = false; });
+  std::fill_n(visible, sources_, true);
+  for_each_hidden(item, t, 0, sources_, [visible](Index s) { visible[s] = false; });
 }
 
 const bool* VisibleSources::Part::row_of(const Shape& leading, Index item, Index t) const {

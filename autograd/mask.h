@@ -56,12 +56,15 @@ class VisibleSources {
     if (lengths_) end = std::min(end, lengths_[item / items_a_batch_]);
     return end;
   }
-  /// Calls f(s) for each source between begin() and end() that query t of `item` may not see.
+  /// Calls f(s) for each source first <= s < last that query t of `item` may not see.
   template <class F>
-  void for_each_hidden(Index item, Index t, F f) const {
+  void for_each_hidden(Index item, Index t, Index first, Index last, F f) const {
+    const Index from = std::clamp(begin(t), first, last), to = std::clamp(end(item, t), from, last);
+    for (Index s = first; s < from; ++s) f(s);
+    for (Index s = to; s < last; ++s) f(s);
     for (std::size_t i = 0; i < part_count_; ++i) {
       const bool* row = parts_[i].row_of(leading_, item, t);
-      for (Index s = begin(t), n = end(item, t); s < n; ++s)
+      for (Index s = from; s < to; ++s)
         if (!row[s * parts_[i].column]) f(s);
     }
   }

@@ -1,8 +1,11 @@
-// Work goes by panels of kPanelRows queries against all sources they may see: the panel's scores stay in cache, and no
-// [T, S] matrix is kept beyond T = kPanelRows. Backward recomputes the weights from two saved numbers a row
-// (Dao et al. 2022, FlashAttention, section 3.1, without its online softmax: a panel sees whole rows).
+// Work goes by panels of kPanelRows queries against the sources they may see, kPanelColumns at a time: a block of
+// scores stays in cache, and no [T, S] matrix is kept beyond one block. Of longer rows the softmax is computed as the
+// blocks pass by, and backward recomputes the weights from two saved numbers a row (Dao et al. 2022, FlashAttention,
+// section 3.1).
 #include "autograd/kernels/attention.h"
 
+#include <array>
+#include <cmath>
 #include <limits>
 
 #include "autograd/kernels/parallel.h"
@@ -16,8 +19,7 @@ using simd::all;
 using simd::Packet;
 using Problem = AttentionProblem;
 
-// Queries begin .. begin + rows - 1 of matrix `item` against sources first .. first + columns - 1. A panel's matrices
-// have rows of S numbers, of which `columns` are used.
+// Queries begin .. begin + rows - 1 of matrix `item` against sources first .. first + columns - 1.
 struct Panel {
   Index item, begin, rows, first, columns;
 };
@@ -28,6 +30,13 @@ void for_each_panel(const Problem& p, Index item, F f) {
     const Index rows = std::min(kPanelRows, p.T - t), first = p.visible.begin(t);
     f(Panel{item, t, rows, first, p.visible.end(item, t + rows - 1) - first});
   }
+}
+
+// The same queries against kPanelColumns sources at a time.
+template <class F>
+void for_each_block(const Panel& panel, F f) {
+  for (Index at = 0; at < panel.columns; at += kPanelColumns)
+    f(Panel{panel.item, panel.begin, panel.rows, panel.first + at, std::min(kPanelColumns, panel.columns - at)});
 }
 
 ConstMatrix rows_from(ConstMatrix m, Index row) { return {m.data + row * m.row, m.row, m.column}; }
@@ -43,36 +52,43 @@ ConstMatrix seen_rows(const Problem& p, const Batches& in, const Real* data, Ind
   return {scratch, width, 1};
 }
 
-// One worker's memory.
+// One worker's memory: blocks whose rows are `step` numbers apart. Not a power of two: such rows share few sets of the
+// first cache, and products lose a third of their speed.
 struct Room {
+  Index step;
   Real *weights, *ds, *cap_slopes, *keys, *values, *row;
 
-  static Index size(const Problem& p, Index panels) {
-    const Index rooms = panels + (p.softcap > 0 ? 1 : 0);
-    return p.S * rooms * kPanelRows + (p.visible.unseen(0) ? p.S * (p.D + p.Dv) : 0) + p.D;
+  static Index step_of(const Problem& p) { return p.kept ? p.S : std::min(p.S, kPanelColumns) + 16; }
+  static Index size(const Problem& p, Index blocks) {
+    const Index all_blocks = blocks + (p.softcap > 0 ? 1 : 0);
+    return all_blocks * kPanelRows * step_of(p) + (p.visible.unseen(0) ? p.S * (p.D + p.Dv) : 0) + p.D;
   }
-  Room(const Problem& p, Index panels, Real* memory) : weights(memory) {
-    const Index panel = p.S * kPanelRows;
-    ds = memory + (panels - 1) * panel;  // with one panel: the same
-    cap_slopes = memory + panels * panel;
-    keys = cap_slopes + (p.softcap > 0 ? panel : 0);
+  Room(const Problem& p, Index blocks, Real* memory) : step(step_of(p)), weights(memory) {
+    const Index block = kPanelRows * step;
+    ds = memory + (blocks - 1) * block;  // with one block: the same
+    cap_slopes = memory + blocks * block;
+    keys = cap_slopes + (p.softcap > 0 ? block : 0);
     values = keys + (p.visible.unseen(0) ? p.S * p.D : 0);
     row = values + (p.visible.unseen(0) ? p.S * p.Dv : 0);
+  }
+  // Where a block's weights lie.
+  Real* weights_of(const Problem& p, const Panel& block) const {
+    return p.kept ? p.kept + p.row(block.item, block.begin) * p.S + block.first : weights;
   }
 };
 
 // --- scores
 
 // to[r, s] = q_r . k_s, or vector . tanh(q_r + k_s) (Bahdanau et al. 2015, section 3.1)
-void compare(const Problem& p, const Panel& panel, ConstMatrix q, ConstMatrix k, Real* to) {
+void compare(const Problem& p, const Panel& panel, ConstMatrix q, ConstMatrix k, Matrix to) {
   if (!p.vector.defined()) {
-    gemm(panel.rows, panel.columns, p.D, q, k.transposed(), {to, p.S}, false);
+    gemm(panel.rows, panel.columns, p.D, q, k.transposed(), to, false);
     return;
   }
   const Real* vector = p.in_vector(p.vector.value(), panel.item).data;
   for (Index r = 0; r < panel.rows; ++r)
     for (Index s = 0; s < panel.columns; ++s)
-      to[r * p.S + s] = simd::sum(
+      to.data[r * to.row + s] = simd::sum(
           p.D, [](Packet q_i, Packet k_i, Packet v_i) { return v_i * simd::tanh(q_i + k_i); }, q.data + r * q.row,
           k.data + s * k.row, vector);
 }
@@ -103,54 +119,101 @@ void finish_row(const Problem& p, const Panel& panel, Index r, Real* row, Real* 
     const Index position = t + p.S - p.T - panel.first;
     for (Index s = 0; s < n; ++s) row[s] -= slope * static_cast<Real>(std::abs(position - s));
   }
-  constexpr Real kHidden = -std::numeric_limits<Real>::infinity();
-  std::fill(row, row + (p.visible.begin(t) - panel.first), kHidden);
-  p.visible.for_each_hidden(panel.item, t, [=](Index s) { row[s - panel.first] = kHidden; });
-  std::fill(row + (p.visible.end(panel.item, t) - panel.first), row + n, kHidden);
+  p.visible.for_each_hidden(panel.item, t, panel.first, panel.first + n,
+                            [=](Index source) { row[source - panel.first] = -std::numeric_limits<Real>::infinity(); });
 }
 
-void scores(const Problem& p, const Panel& panel, ConstMatrix q, ConstMatrix k, Real* to, Real* cap_slopes) {
-  compare(p, panel, rows_from(q, panel.begin), rows_from(k, panel.first), to);
-  for (Index r = 0; r < panel.rows; ++r) finish_row(p, panel, r, to + r * p.S, cap_slopes + r * p.S);
+void scores(const Problem& p, const Panel& panel, ConstMatrix q, ConstMatrix k, const Room& room, Real* to) {
+  compare(p, panel, rows_from(q, panel.begin), rows_from(k, panel.first), {to, room.step});
+  for (Index r = 0; r < panel.rows; ++r) finish_row(p, panel, r, to + r * room.step, room.cap_slopes + r * room.step);
 }
 
-// row = softmax(row), saved = {its largest element, 1 / sum_i exp(row_i - largest)}. Two numbers: their log-sum-exp
-// alone, near 1e4 in float, would lose the sum behind the largest element.
-void softmax_row(Index n, Real* row, Real* saved) {
+// What is saved of a row: its largest element and 1 / sum_i exp(row_i - largest). Two numbers: their log-sum-exp alone,
+// near 1e4 in float, would lose the sum behind the largest element.
+struct SavedRow {
+  Real largest, norm;
+};
+
+// row = softmax(row)
+SavedRow softmax_row(Index n, Real* row) {
   const auto [largest, total] = simd::softmax(n, row, row);
-  saved[0] = largest;
-  saved[1] = 1 / total;
+  return {largest, 1 / total};
 }
 
-// The panel's rows of scores become the weights of the forward pass, to the bit.
-void weights_again(const Problem& p, const Panel& panel, Real* rows) {
-  const Real* saved = p.softmax.value() + 2 * p.row(panel.item, panel.begin);
+// row = exp(row - largest) for the next elements of a longer row, of which `seen` has the largest element and the sum
+// so far. Returns by what the earlier ones have to be multiplied (Milakov and Gimelshein 2018, online softmax).
+Real exp_of_next(Index n, Real* row, simd::RowSum& seen) {
+  const Real largest = std::max(seen.largest, simd::max(n, row));
+  // While all is masked any shift will do: exp(-infinity) = 0.
+  const Real shift = largest == -std::numeric_limits<Real>::infinity() ? 0 : largest;
+  const Real shrink = std::exp(seen.largest - shift);
+  const Packet packet_shift = all(shift);
+  simd::map(
+      n, row, [=](Packet x) { return simd::exp(x - packet_shift); }, row);
+  seen = {largest, seen.total * shrink + simd::total(n, row)};
+  return shrink;
+}
+
+SavedRow* saved_rows(const Problem& p, const Panel& panel) {
+  return reinterpret_cast<SavedRow*>(p.softmax.value()) + p.row(panel.item, panel.begin);
+}
+
+// The panel's rows of scores become the weights of the forward pass.
+void weights_again(const Problem& p, const Panel& panel, Index step, Real* rows) {
+  const SavedRow* saved = saved_rows(p, panel);
   for (Index r = 0; r < panel.rows; ++r) {
-    Real* row = rows + r * p.S;
-    const Packet shift = all(saved[2 * r]), norm = all(saved[2 * r + 1]);
+    Real* row = rows + r * step;
+    const Packet shift = all(saved[r].largest), norm = all(saved[r].norm);
     simd::map(
         panel.columns, row, [=](Packet x) { return simd::exp(x - shift) * norm; }, row);
   }
 }
 
 // to = dropout of the panel's rows; the same elements each time
-void drop(const Problem& p, const Panel& panel, const Real* rows, Real* to) {
+void drop(const Problem& p, const Panel& panel, Index step, const Real* rows, Real* to) {
   for (Index r = 0; r < panel.rows; ++r) {
     const Index element = ((p.first_item + panel.item) * p.T + panel.begin + r) * p.S + panel.first;
-    p.keep->apply(static_cast<std::uint64_t>(element), panel.columns, rows + r * p.S, to + r * p.S);
+    p.keep->apply(static_cast<std::uint64_t>(element), panel.columns, rows + r * step, to + r * step);
   }
 }
 
 // --- forward
 
+void scale_row(Index n, Real factor, Real* row) {
+  const Packet f = all(factor);
+  simd::map(
+      n, row, [=](Packet x) { return x * f; }, row);
+}
+
 void forward_panel(const Problem& p, const Panel& panel, ConstMatrix keys, ConstMatrix values, const Room& room) {
-  Real* w = p.kept ? p.kept + p.row(panel.item, panel.begin) * p.S + panel.first : room.weights;
-  scores(p, panel, p.in_q(p.q.value(), panel.item), keys, w, room.cap_slopes);
-  Real* saved = p.softmax.value() + 2 * p.row(panel.item, panel.begin);
-  for (Index r = 0; r < panel.rows; ++r) softmax_row(panel.columns, w + r * p.S, saved + 2 * r);
-  if (p.keep) drop(p, panel, w, w);
+  const ConstMatrix queries = p.in_q(p.q.value(), panel.item);
   const Matrix out{p.y.value() + p.in_y.offset(panel.item) + panel.begin * p.in_y.row, p.in_y.row};
-  gemm(panel.rows, p.Dv, panel.columns, {w, p.S, 1}, rows_from(values, panel.first), out, false);
+  SavedRow* saved = saved_rows(p, panel);
+  const bool whole = panel.columns <= kPanelColumns;
+  std::array<simd::RowSum, kPanelRows> seen;
+  seen.fill({-std::numeric_limits<Real>::infinity(), 0});
+  for_each_block(panel, [&](const Panel& block) {
+    Real* w = room.weights_of(p, block);
+    scores(p, block, queries, keys, room, w);
+    const bool first = block.first == panel.first;
+    for (Index r = 0; r < panel.rows; ++r) {
+      Real *row = w + r * room.step, *y = out.data + r * out.row;
+      if (whole) {
+        saved[r] = softmax_row(block.columns, row);
+        continue;
+      }
+      const Real shrink = exp_of_next(block.columns, row, seen[static_cast<std::size_t>(r)]);
+      if (!first && shrink != 1) scale_row(p.Dv, shrink, y);
+    }
+    if (p.keep) drop(p, block, room.step, w, w);
+    gemm(panel.rows, p.Dv, block.columns, {w, room.step, 1}, rows_from(values, block.first), out, !first);
+  });
+  if (whole) return;
+  for (Index r = 0; r < panel.rows; ++r) {
+    const simd::RowSum& sum = seen[static_cast<std::size_t>(r)];
+    saved[r] = {sum.largest, 1 / sum.total};
+    scale_row(p.Dv, saved[r].norm, out.data + r * out.row);
+  }
 }
 
 // --- backward
@@ -161,21 +224,22 @@ struct Gradients {
 };
 
 // dbias += dS, summed along the axes that the bias repeats
-void add_to_bias(const Problem& p, const Panel& panel, const Real* ds, Real* dbias) {
+void add_to_bias(const Problem& p, const Panel& panel, ConstMatrix ds, Real* dbias) {
   const Batches& in = p.in_bias;
   for (Index r = 0; r < panel.rows; ++r)
     for (Index s = 0; s < panel.columns; ++s)
-      dbias[in.offset(panel.item) + (panel.begin + r) * in.row + (panel.first + s) * in.column] += ds[r * p.S + s];
+      dbias[in.offset(panel.item) + (panel.begin + r) * in.row + (panel.first + s) * in.column] +=
+          ds.data[r * ds.row + s];
 }
 
 // With u = tanh(q_r + k_s):  dvector += dS u;  dq_r, dk_s += dS vector (1 - u^2)
-void add_to_sums(const Problem& p, const Panel& panel, ConstMatrix q, ConstMatrix k, const Real* ds, Real* dq, Real* dk,
+void add_to_sums(const Problem& p, const Panel& panel, ConstMatrix q, ConstMatrix k, ConstMatrix ds, Real* dq, Real* dk,
                  Real* dvector, Real* slope) {
   const Real* vector = p.in_vector(p.vector.value(), panel.item).data;
   for (Index r = 0; r < panel.rows; ++r)
     for (Index s = 0; s < panel.columns; ++s) {
       const Real *q_r = q.data + r * q.row, *k_s = k.data + s * k.row;
-      const Packet d = all(ds[r * p.S + s]);
+      const Packet d = all(ds.data[r * ds.row + s]);
       const auto along = [=](Packet a, Packet b, Packet v) {
         const Packet u = simd::tanh(a + b);
         return d * v * (all(1) - u * u);
@@ -191,50 +255,48 @@ void add_to_sums(const Problem& p, const Panel& panel, ConstMatrix q, ConstMatri
 }
 
 // With W the weights:  dV += W^T dY;  dW = dY V^T;  dS = W (dW - rowsum(dY Y));  then back through cap and factor.
-void backward_panel(const Problem& p, const Panel& panel, ConstMatrix keys, ConstMatrix values, const Gradients& to,
+void backward_block(const Problem& p, const Panel& panel, ConstMatrix keys, ConstMatrix values, const Gradients& to,
                     const Room& room) {
   const ConstMatrix queries = p.in_q(p.q.value(), panel.item);
-  Real* const ds = room.ds;
-  Real* w = p.kept ? p.kept + p.row(panel.item, panel.begin) * p.S + panel.first : room.weights;
+  Real *const ds = room.ds, *const w = room.weights_of(p, panel);
+  const Index step = room.step;
   if (!p.kept) {
-    scores(p, panel, queries, keys, w, room.cap_slopes);
-    weights_again(p, panel, w);
+    scores(p, panel, queries, keys, room, w);
+    weights_again(p, panel, step, w);
   }
   const Index y_row = p.in_y.row, y_at = p.in_y.offset(panel.item) + panel.begin * y_row;
   const Real *y = p.y.value() + y_at, *dy = p.y.grad() + y_at;
   if (to.v) {
     const Real* used = p.keep ? ds : w;
-    if (p.keep) drop(p, panel, w, ds);
+    if (p.keep) drop(p, panel, step, w, ds);
     Real* dv = to.v + p.in_v.offset(panel.item) + panel.first * p.in_v.row;
-    gemm(panel.columns, p.Dv, panel.rows, {used, 1, p.S}, {dy, y_row, 1}, {dv, p.in_v.row}, true);
+    gemm(panel.columns, p.Dv, panel.rows, {used, 1, step}, {dy, y_row, 1}, {dv, p.in_v.row}, true);
   }
   if (!to.q && !to.k && !to.bias && !to.vector && !to.weights) return;
-  gemm(panel.rows, panel.columns, p.Dv, {dy, y_row, 1}, rows_from(values, panel.first).transposed(), {ds, p.S}, false);
-  if (p.keep) drop(p, panel, ds, ds);
+  gemm(panel.rows, panel.columns, p.Dv, {dy, y_row, 1}, rows_from(values, panel.first).transposed(), {ds, step}, false);
+  if (p.keep) drop(p, panel, step, ds, ds);
   if (to.weights)
     for (Index r = 0; r < panel.rows; ++r) {
       const Index t = panel.begin + r;
       Real* dw = to.weights + p.row(panel.item, t) * p.S;
-      std::copy_n(ds + r * p.S, panel.columns, dw + panel.first);
-      std::fill(dw + panel.first, dw + p.visible.begin(t), Real{0});
-      p.visible.for_each_hidden(panel.item, t, [dw](Index s) { dw[s] = 0; });
-      std::fill(dw + p.visible.end(panel.item, t), dw + panel.first + panel.columns, Real{0});
+      std::copy_n(ds + r * step, panel.columns, dw + panel.first);
+      p.visible.for_each_hidden(panel.item, t, panel.first, panel.first + panel.columns, [dw](Index s) { dw[s] = 0; });
     }
   for (Index r = 0; r < panel.rows; ++r) {
     const Packet mean = all(simd::sum(
         p.Dv, [](Packet a, Packet b) { return a * b; }, dy + r * y_row, y + r * y_row));
-    Real* row = ds + r * p.S;
+    Real* row = ds + r * step;
     simd::map(
-        panel.columns, row, [=](Packet weight, Packet dw) { return weight * (dw - mean); }, w + r * p.S, row);
+        panel.columns, row, [=](Packet weight, Packet dw) { return weight * (dw - mean); }, w + r * step, row);
   }
-  if (to.bias) add_to_bias(p, panel, ds, to.bias);
+  if (to.bias) add_to_bias(p, panel, {ds, step, 1}, to.bias);
   const Packet factor = all(p.factor);
   for (Index r = 0; r < panel.rows; ++r) {
-    Real* row = ds + r * p.S;
+    Real* row = ds + r * step;
     if (p.softcap > 0)
       simd::map(
           panel.columns, row, [=](Packet d, Packet slope) { return d * slope * factor; }, row,
-          room.cap_slopes + r * p.S);
+          room.cap_slopes + r * step);
     else
       simd::map(
           panel.columns, row, [=](Packet d) { return d * factor; }, row);
@@ -244,11 +306,11 @@ void backward_panel(const Problem& p, const Panel& panel, ConstMatrix keys, Cons
   const ConstMatrix q_rows = rows_from(queries, panel.begin), k_rows = rows_from(keys, panel.first);
   if (p.vector.defined()) {
     Real* dvector = to.vector ? to.vector + p.in_vector.offset(panel.item) : nullptr;
-    add_to_sums(p, panel, q_rows, k_rows, ds, dq, dk, dvector, room.row);
+    add_to_sums(p, panel, q_rows, k_rows, {ds, step, 1}, dq, dk, dvector, room.row);
     return;
   }
-  if (dq) gemm(panel.rows, p.D, panel.columns, {ds, p.S, 1}, k_rows, {dq, p.in_q.row}, true);
-  if (dk) gemm(panel.columns, p.D, panel.rows, {ds, 1, p.S}, q_rows, {dk, p.in_k.row}, true);
+  if (dq) gemm(panel.rows, p.D, panel.columns, {ds, step, 1}, k_rows, {dq, p.in_q.row}, true);
+  if (dk) gemm(panel.columns, p.D, panel.rows, {ds, 1, step}, q_rows, {dk, p.in_k.row}, true);
 }
 
 // f(panel, keys, values, room) for every panel of every item; neighbours `together` are one worker's.
@@ -289,7 +351,7 @@ void attention_backward(const AttentionProblem& p, Tape& tape) {
   join(p.in_bias, to.bias), join(p.in_vector, to.vector);
   run(p, tape, together, p.T * p.S * (p.D + p.Dv) / 4, 2,
       [&](const Panel& panel, ConstMatrix keys, ConstMatrix values, const Room& room) {
-        backward_panel(p, panel, keys, values, to, room);
+        for_each_block(panel, [&](const Panel& block) { backward_block(p, block, keys, values, to, room); });
       });
 }
 
@@ -297,14 +359,17 @@ void attention_weights(const AttentionProblem& p, Tape& tape, Real* weights, Rea
   std::fill_n(weights, p.count * p.T * p.S, Real{0});
   std::fill_n(all_scores, p.count * p.T * p.S, -std::numeric_limits<Real>::infinity());
   run(p, tape, 1, p.T * p.S * p.D / 8, 1, [&](const Panel& panel, ConstMatrix keys, ConstMatrix, const Room& room) {
-    scores(p, panel, p.in_q(p.q.value(), panel.item), keys, room.weights, room.cap_slopes);
-    const auto copy_to = [&](Real* to) {
-      for (Index r = 0; r < panel.rows; ++r)
-        std::copy_n(room.weights + r * p.S, panel.columns, to + p.row(panel.item, panel.begin + r) * p.S + panel.first);
-    };
-    copy_to(all_scores);
-    weights_again(p, panel, room.weights);
-    copy_to(weights);
+    for_each_block(panel, [&](const Panel& block) {
+      Real* rows = room.weights;
+      scores(p, block, p.in_q(p.q.value(), block.item), keys, room, rows);
+      const auto copy_to = [&](Real* to) {
+        for (Index r = 0; r < block.rows; ++r)
+          std::copy_n(rows + r * room.step, block.columns, to + p.row(block.item, block.begin + r) * p.S + block.first);
+      };
+      copy_to(all_scores);
+      weights_again(p, block, room.step, rows);
+      copy_to(weights);
+    });
   });
 }
 

@@ -9,8 +9,8 @@
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
-/// Beyond so many queries no [T, S] matrix is kept for backward.
-constexpr Index kPanelRows = 64;
+/// A panel has so many queries, and is worked on so many sources at a time.
+constexpr Index kPanelRows = 64, kPanelColumns = 256;
 
 /// One call of attention() as the kernel sees it; lies in the arena, shared by forward and backward.
 ///
@@ -29,7 +29,7 @@ struct AttentionProblem {
   std::optional<Keep> keep;  // dropout of weights
   Index first_item;          // of this shard within the whole batch, for dropout
   VisibleSources visible;
-  Real* kept;  // weights [count, T, S] for backward when T is small, else nullptr
+  Real* kept;  // weights [count, T, S] for backward when they are one panel, else nullptr
 
   /// Where one source's row or another begins in `weights`, `kept` and the like.
   Index row(Index item, Index t) const { return item * T + t; }
