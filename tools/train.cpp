@@ -177,12 +177,21 @@ TrainObserver watch(ProgressDisplay& display, std::uint64_t steps) {
 
 // Refuses what cannot fit, from sizes alone: the system would let it be allocated and then end some process.
 void require_memory(const ModelConfig& m, std::int64_t batch) {
-  const auto C = static_cast<double>(m.width),
-             F = static_cast<double>(std::max<std::int64_t>(m.layer(0).feed_forward, 0));
-  const auto V = static_cast<double>(m.vocabulary), T = static_cast<double>(m.context);
-  const double blocks = static_cast<double>(m.layers) * (m.kind == ModelKind::encoder_decoder ? 2.5 : 1);
-  const double parameters = V * C * (m.tie_embeddings ? 1 : 2) + T * C + blocks * (4 * C * C + 2 * C * F);
-  const double activations = static_cast<double>(batch) * T * (blocks * (8 * C + 2 * F) + V);
+  const auto C = static_cast<double>(m.width), V = static_cast<double>(m.vocabulary);
+  const auto T = static_cast<double>(m.context);
+  const bool encodes = m.kind == ModelKind::encoder_decoder;
+  double parameters = V * C * (m.tie_embeddings ? 1 : 2) + T * C, a_token = V;
+  for (std::int64_t i = 0; i < m.layers; ++i) {
+    const LayerConfig layer = m.layer(i);
+    const auto F = static_cast<double>(std::max<std::int64_t>(layer.feed_forward, 0));
+    const auto heads = static_cast<double>(layer.heads), kv_heads = static_cast<double>(layer.kv_heads);
+    const auto D = static_cast<double>(layer.key_width), Dv = static_cast<double>(layer.value_width);
+    const double projected = heads * (D + Dv) + kv_heads * (D + Dv);  // columns of q and z, of k and v
+    const double rank = static_cast<double>(layer.rank), attentions = encodes ? 3 : 1, blocks = encodes ? 2 : 1;
+    parameters += attentions * (rank > 0 ? rank * (projected + 4 * C) : projected * C) + blocks * 2 * C * F;
+    a_token += attentions * (projected + 2 * C) + blocks * (2 * C + 2 * F);
+  }
+  const double activations = static_cast<double>(batch) * T * a_token;
   const double bytes = (4 * parameters + activations) * sizeof(Real);  // values, gradients, two moments
   std::ifstream meminfo("/proc/meminfo");
   double available = -1;
@@ -201,6 +210,22 @@ std::unique_ptr<Task> task_of(const TrainOptions& options) {
   if (!options.text)
     throw ConfigError(error_line("train", "the text to learn is missing", {}, "give it with --data FILE"));
   return make_text(config.data, options.text);
+}
+
+// Makes the model and lets it read one sequence: what settings contradict each other shows before any file is touched.
+// Returns how many parameters it has.
+std::int64_t rehearse(const TrainOptions& options) {
+  const Config& config = options.config;
+  const std::unique_ptr<Task> task = task_of(options);
+  Model model(config.model_for(*task), config.seed);
+  const Learner learner(model, config.train, config.seed, 1);
+  const Batch batch = BatchSource(*task, layout_of(config.model.kind), 1, config.seed).training(1);
+  Tape tape(model.parameters);
+  NoGrad no_grad(tape);
+  tape.training = true;
+  record_loss(tape, record_logits(tape, model.net, batch, 0, 1), batch, 0, 1,
+              static_cast<Real>(config.train.label_smoothing));
+  return parameter_count(model.net);
 }
 
 // RUN/report.html.
@@ -265,7 +290,7 @@ void run_train(const TrainFlags& flags, Command& command) {
   options.config.check();
   const ModelConfig model = options.config.model_for(*task_of(options));
   require_memory(model, options.config.train.batch);
-  const std::int64_t parameters = parameter_count(Model(model, options.config.seed).net);
+  const std::int64_t parameters = rehearse(options);
   if (!folder)
     folder.emplace(flags.out.empty() ? new_run_folder(options.config.task)
                                      : prepare_run_folder(flags.out, flags.force, false));

@@ -122,7 +122,11 @@ template <class T>
 std::string take(const ConfigKey& key, const SettingValue& value, const std::string& shown, T* at) {
   const std::string wrong_type = key.name + " is " + shown + ", expected " + key.type();
   const auto number = [&](double as_double, T taken) -> std::string {
-    if (!key.range.contains(as_double)) return key.name + " is " + shown + ", outside " + key.range.text();
+    // A number that single precision would round to a forbidden bound is as wrong as the bound.
+    const bool rounds_outside = std::is_same_v<T, double> && !key.range.contains(double{static_cast<float>(as_double)});
+    if (!key.range.contains(as_double) || rounds_outside)
+      return key.name + " is " + shown + ", outside " + key.range.text() +
+             (key.range.contains(as_double) ? " once rounded to single precision" : "");
     *at = taken;
     return "";
   };

@@ -103,6 +103,8 @@ TEST_F(RefusalTest, OfAFolderThatHoldsARunUnlessForced) {
   const std::string before = read_file(folder.file("run/last.ckpt"));
   expect_refused(tiny("run"), {"run holds a run already", "--resume", "--force"});
   EXPECT_EQ(read_file(folder.file("run/last.ckpt")), before);
+  for (const char* setting : {"train.freeze=foo", "model.temperature=1e-300", "model.dropout=0.9999999999"})
+    expect_refused({"train", "copy", "--out", "run", "--force", "--set", setting}, {std::string(setting).substr(6, 4)});
   make_run("run", {"--force", "--seed", "2"});
   EXPECT_NE(read_file(folder.file("run/last.ckpt")), before);
 }

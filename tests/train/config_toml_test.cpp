@@ -60,9 +60,9 @@ TEST(ConfigToml, RoundTripIsTheIdentity) {
   config.data[1].value = 26;
   // Doubles that a fixed number of digits would spoil.
   for (const double value : {0.1 + 0.2, 1.0 / 3, 5e-324, 2.2250738585072014e-308, 999.9999999999999, 1e-17, 1.0}) {
-    config.train.learning_rate = value;
+    config.train.learning_rate = std::max(value, 1e-30);  // what is 0 in single precision is refused above 0
     config.train.min_learning_rate = value / 2;
-    config.train.eps = std::min(value, 1.0);
+    config.train.eps = std::clamp(value, 1e-30, 1.0);
     EXPECT_EQ(parsed(config.to_toml()), config) << config.to_toml();
   }
 }
