@@ -21,7 +21,10 @@ Tensor repeated(Tape& tape, const Parameter& p, Index copies) {
 
 Tensor Projection::operator()(Tensor x) const {
   Tape& tape = x.tape();
-  const Tensor w = repeated(tape, weight, copies), b = bias ? repeated(tape, bias, copies) : Tensor{};
+  // A bias of all outputs stays as it is: W_O made of heads' one W_V has its own.
+  const bool bias_of_one = bias && bias.shape.numel() == weight.shape[0];
+  const Tensor w = repeated(tape, weight, copies);
+  const Tensor b = bias ? repeated(tape, bias, bias_of_one ? copies : 1) : Tensor{};
   Tensor y;
   if (transposed) {
     y = linear(x, transpose(w), down ? Tensor{} : b);

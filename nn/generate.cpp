@@ -43,6 +43,7 @@ std::int32_t draw_token(std::span<const Real> logits, const Sampling& sampling, 
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return logit(a) > logit(b); });
   if (sampling.top_k > 0) order.resize(std::min(order.size(), static_cast<std::size_t>(sampling.top_k)));
   std::vector<double> shares;
+  shares.reserve(order.size());
   for (const std::int32_t id : order) shares.push_back(std::exp((logit(id) - double{*largest}) / sampling.temperature));
   const double total = std::accumulate(shares.begin(), shares.end(), 0.0);
 

@@ -1,6 +1,7 @@
 #include "nn/transformer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
@@ -73,7 +74,7 @@ Tensor Transformer::operator()(Ids inputs, Ids source, Past* past) const {
   return head ? (*head)(x) : linear(x, tape.param(tokens.weight));
 }
 
-Model::Model(const ModelConfig& model_config, std::uint64_t seed) : config(model_config) {
+Model::Model(ModelConfig model_config, std::uint64_t seed) : config(std::move(model_config)) {
   Initialiser init(parameters, seed);
   net = Transformer::make(init, config);
 }

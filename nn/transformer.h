@@ -63,7 +63,7 @@ struct Model {
   Transformer net;
 
   /// Initial values are a function of (config, seed) alone.
-  explicit Model(const ModelConfig& config, std::uint64_t seed);
+  explicit Model(ModelConfig config, std::uint64_t seed);
 };
 
 /// A table of modules, shapes and unique parameter counts, for a person to read.

@@ -1,6 +1,7 @@
 // tapehead gradcheck: every op, or the whole of a model and its loss, against differences. Always in double.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <optional>
 
 #include "autograd/gradcheck_ops.h"
@@ -44,9 +45,14 @@ nlohmann::ordered_json check_model(const Config& config, Command& command) {
   const std::unique_ptr<Task> task = make_task(config.task, config.data);
   Model model(config.model_for(*task), config.seed);
   // Trained weights are of order one; at their small first values some gradients would drown in rounding.
-  for (const NamedParameter& p : unique_parameters(model.net))
-    if (p.parameter.shape.rank() >= 2)
-      for (Real& x : model.parameters.value(p.parameter)) x *= static_cast<Real>(0.2 / config.model.init_std);
+  for (const NamedParameter& p : unique_parameters(model.net)) {
+    if (p.parameter.shape.rank() != 2) continue;
+    const std::span<Real> values = model.parameters.value(p.parameter);
+    Real squares = 0;
+    for (const Real x : values) squares += x * x;
+    const Real root = std::sqrt(squares / static_cast<Real>(values.size()));
+    for (Real& x : values) x *= Real(0.2) / root;
+  }
   BatchSource data(*task, layout_of(config.model.kind), kSequences, config.seed);
   const Batch batch = data.training(1);
   std::vector<std::pair<std::string, Parameter>> names;

@@ -31,7 +31,7 @@ AdamW::AdamW(const std::vector<NamedParameter>& parameters, Index size, const Tr
     const bool frozen =
         std::ranges::any_of(config.freeze, [&](const std::string& name) { return is_or_begins(name, p.name); });
     const Parameter& at = p.parameter;
-    (frozen ? frozen_ : ranges_).push_back({at.offset, at.shape.numel(), at.shape.rank() >= 2});
+    (frozen ? frozen_ : ranges_).push_back({at.offset, at.shape.numel(), at.shape.rank() == 2});
   }
 }
 

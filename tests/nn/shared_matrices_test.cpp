@@ -117,6 +117,26 @@ TEST(SharedMatrices, OfAllHeadsAddTheirGradients) {
   expect_equal(run.grad(run.module.v.weight), summed_blocks(own.grad(m.v.weight), 4), "v");
 }
 
+// W_O made of the one W_V of all heads, beside biases: q, k and v have one for all heads, the output one of its own.
+TEST(SharedMatrices, OfAllHeadsAndTheOutputKeepTheirBiases) {
+  for (const char* as : {"v=o", "o=qT"}) {
+    MultiHeadAttention::Options options = sharing({"heads", as}), plain = sharing({});
+    options.bias = plain.bias = true;
+    Computed run(options), own(plain);
+    const auto both = [&](const Parameter& p) { return stacked(run.value(p), 2); };
+    const MultiHeadAttention &m = run.module, &to = own.module;
+    Initialiser init(run.set, 9);
+    for (const Projection* p : {&m.q, &m.k, &m.v, &m.o}) init.fill_normal(p->bias, 0.3);
+    own.fill(to.q.weight, both(m.q.weight)), own.fill(to.k.weight, both(m.k.weight));
+    own.fill(to.v.weight, both(m.v.weight));
+    own.fill(to.o.weight, as[0] == 'v' ? both(m.v.weight) : transposed(both(m.q.weight)));
+    own.fill(to.q.bias, both(m.q.bias)), own.fill(to.k.bias, both(m.k.bias)), own.fill(to.v.bias, both(m.v.bias));
+    own.fill(to.o.bias, run.value(m.o.bias));
+    expect_same_output(run, own);
+    expect_equal(run.grad(m.o.bias), own.grad(to.o.bias), "bias of the output");
+  }
+}
+
 TEST(SharedMatrices, OfLowRankAreTheirProduct) {
   for (const std::vector<std::string>& share : {std::vector<std::string>{}, {"o=qT"}}) {
     MultiHeadAttention::Options options = sharing(share);

@@ -175,6 +175,8 @@ TEST_F(VerbTest, ExplainWorksOutTheLesson) {
 }
 
 TEST_F(VerbTest, GradcheckChecksAWholeModel) {
+  for (const char* variant : {"model.rank=4", "model.scoring=cosine", "model.scoring=additive"})
+    answered({"gradcheck", "copy", "--set", "model.width=8", "--set", "data.length=2", "--set", variant});
   const json answer = answered({"gradcheck", "copy", "--set", "model.width=8", "--set", "data.length=2"});
   EXPECT_EQ(answer.at("passed"), true);
   EXPECT_EQ(answer.at("checks").size(), 1u);

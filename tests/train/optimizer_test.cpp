@@ -67,15 +67,16 @@ TEST_F(OneVector, AddsEpsilonAfterTheRootOfTheCorrectedMean_F23) {  // it matter
 
 TEST(AdamW, DecaysMatricesAndNothingElse) {
   ParameterSet set;
-  const Parameter matrix = set.add({2, 2}), gain = set.add({2});
-  for (const Parameter& p : {matrix, gain})
+  const Parameter matrix = set.add({2, 2}), gain = set.add({2}), scales = set.add({2, 1, 1});
+  for (const Parameter& p : {matrix, gain, scales})
     for (Real& x : set.value(p)) x = 2;
   TrainConfig config = settings();
   config.weight_decay = 0.5;
-  AdamW adamw({{"matrix", matrix}, {"gain", gain}}, set.size(), config);
+  AdamW adamw({{"matrix", matrix}, {"gain", gain}, {"scales", scales}}, set.size(), config);
   adamw.step(set, 0.1, 1);
   for (Real x : set.value(matrix)) EXPECT_NEAR(x, 2 * (1 - 0.1 * 0.5), kTolerance);
   for (Real x : set.value(gain)) EXPECT_EQ(x, 2);
+  for (Real x : set.value(scales)) EXPECT_EQ(x, 2);  // of cosine scores, one a head
 }
 
 TEST(AdamW, OnARegressionOfOneWeightDoesWhatIsDoneByHand_F13) {
