@@ -65,8 +65,14 @@ Model induction_pair() {
   return model;
 }
 
-/// Row 6, the second 1: what it looks at in both layers, and the loss (nats) of saying 4 after it; leaves gradients.
-std::array<double, 3> look(Model& model) {
+using Map = std::array<std::array<double, T>, T>;  // [query][source]
+
+/// Both heads' maps, and the loss (nats) of saying 4 after row 6, the second 1; leaves gradients.
+struct Look {
+  Map first, second;
+  double loss;
+};
+Look look(Model& model) {
   Tape tape(model.parameters);
   tape.keep_weights = true;
   const std::array<std::int32_t, T> targets = {-1, -1, -1, -1, -1, -1, 4, -1};
@@ -74,30 +80,70 @@ std::array<double, 3> look(Model& model) {
   model.parameters.zero_grad();
   tape.backward(loss);
   const auto maps = tape.find("attention.weights");
-  return {double{maps[0].value()[6 * T + 5]}, double{maps[1].value()[6 * T + 2]}, double{loss.item()}};
+  Look seen{.first = {}, .second = {}, .loss = double{loss.item()}};
+  for (std::size_t t = 0; t < T; ++t)
+    for (std::size_t s = 0; s < T; ++s) {
+      seen.first[t][s] = double{maps[0].value()[t * T + s]};
+      seen.second[t][s] = double{maps[1].value()[t * T + s]};
+    }
+  return seen;
 }
 
-/// Row 6, the second 1. Head 1: position 5 scores kGap, the other six 0. Head 2: source s scores kGap times the share
-/// of token 1 in its "token before": what head 1 of row s gave to positions 1 and 6.
-std::array<double, 2> predicted() {
-  const double e = std::exp(kGap);
-  double total = 0;
-  for (Index s = 0; s < 7; ++s) {
-    const double row = e + static_cast<double>(s);  // head 1 of row s > 0: e for one source, 1 for s others
-    const double ones = s == 0 ? 0 : s == 2 ? e : s == 6 ? 2 : 1;
-    total += std::exp(kGap * ones / row);
+/// Row t is the softmax of its scores for sources 0 .. t.
+template <class F>
+Map softmax_of(F score) {
+  Map map{};
+  for (std::size_t t = 0; t < T; ++t) {
+    double total = 0;
+    for (std::size_t s = 0; s <= t; ++s) total += map[t][s] = std::exp(score(t, s));
+    for (std::size_t s = 0; s <= t; ++s) map[t][s] /= total;
   }
-  return {e / (e + 6), std::exp(kGap * e / (e + 2)) / total};
+  return map;
+}
+
+/// Head 1: the source one back scores kGap, all others 0.
+Map predicted_first() {
+  return softmax_of([](std::size_t t, std::size_t s) { return s + 1 == t ? kGap : 0; });
+}
+/// Head 2: source s scores kGap times the share that the token of row t has in its "token before".
+Map predicted_second(const Map& first) {
+  return softmax_of([&](std::size_t t, std::size_t s) {
+    double share = 0;
+    for (std::size_t j = 0; j <= s; ++j) share += kSequence[j] == kSequence[t] ? first[s][j] : 0;
+    return kGap * share;
+  });
+}
+
+bool is_near(const Map& a, const Map& b) {
+  for (std::size_t t = 0; t < T; ++t)
+    for (std::size_t s = 0; s < T; ++s)
+      if (std::abs(a[t][s] - b[t][s]) > 1e-5) return false;
+  return true;
+}
+
+/// Side by side, in percent.
+void draw(const Map& a, const Map& b) {
+  for (std::size_t t = 0; t < T; ++t) {
+    std::printf("  %d", kSequence[t]);
+    for (const Map* map : {&a, &b}) {
+      std::printf("   ");
+      for (std::size_t s = 0; s < T; ++s) s <= t ? std::printf("%4.0f", 100 * (*map)[t][s]) : std::printf("   .");
+    }
+    std::printf("\n");
+  }
 }
 
 }  // namespace
 
 int main() {
   Model model = induction_pair();
-  const auto [one_back, after_first, loss] = look(model);
-  std::printf("head 1 looks one back:          %.4f, predicted %.4f\n", one_back, predicted()[0]);
-  std::printf("head 2 looks after the first 1: %.4f, predicted %.4f\n", after_first, predicted()[1]);
-  std::printf("loss of saying 4:               %.4f\n", loss);
+  const Look chosen = look(model);
+  const Map first = predicted_first();
+  std::printf("head 1 looks one back, head 2 after the same token (percent, a row for each query):\n");
+  draw(chosen.first, chosen.second);
+  std::printf("both maps are the predicted ones to 5 digits: %s, %s\n", is_near(chosen.first, first) ? "yes" : "no",
+              is_near(chosen.second, predicted_second(first)) ? "yes" : "no");
+  std::printf("loss of saying 4 after the second 1: %.4f\n", chosen.loss);
 
   // Learn it again: W_Q and W_K of head 2 start at a tenth, all else is frozen.
   const MultiHeadAttention& second = model.net.stack.blocks[1].attn;
@@ -108,12 +154,12 @@ int main() {
   AdamW optimizer(unique_parameters(model.net), model.parameters.size(), train);
   const Model before = model;
   const Parameter& frozen = model.net.stack.blocks[0].attn.q.weight;
-  std::printf("made faint: loss %.4f\n", look(model)[2]);
+  std::printf("made faint: loss %.4f\n", look(model).loss);
   for (int step = 0; step < 200; ++step) {
     look(model);
     optimizer.drop_frozen(model.parameters);
     optimizer.step(model.parameters, 0.05, 1);
   }
-  std::printf("learned again: loss below 0.01: %s; what is frozen stayed: %s\n", look(model)[2] < 0.01 ? "yes" : "no",
+  std::printf("learned again: loss below 0.01: %s; what is frozen stayed: %s\n", look(model).loss < 0.01 ? "yes" : "no",
               std::ranges::equal(model.parameters.value(frozen), before.parameters.value(frozen)) ? "yes" : "no");
 }
