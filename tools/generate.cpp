@@ -9,6 +9,7 @@
 #include "nn/generate.h"
 #include "tools/command.h"
 #include "tools/inspect/heatmap.h"
+#include "tools/inspect/text.h"
 #include "tools/session.h"
 #include "train/measures.h"
 
@@ -33,6 +34,19 @@ std::int64_t answers_from(const Task& task, std::size_t done) {
   task.draw(random, example);
   const auto begin = example.link.begin() + static_cast<std::ptrdiff_t>(std::min(done, example.link.size()));
   return std::find(begin, example.link.end(), -1) - begin;
+}
+
+// For a terminal: control characters that a text taught the model are spelled out, line feeds and tabs stay.
+std::string harmless(const std::string& text) {
+  const bool unicode = detect_terminal(STDOUT_FILENO).unicode;
+  std::string shown;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_of("\n\t", at), text.size());
+    shown += text::line(std::string_view(text).substr(at, end - at), unicode);
+    if (end < text.size()) shown += text[end];
+    at = end + 1;
+  }
+  return shown;
 }
 
 // Every head while the model reads what it was given and what it said.
@@ -91,7 +105,7 @@ void run_generate(const GenerateFlags& flags, Command& command) {
   command.start();
   const std::string text = session.task->continues() ? decode_text(session.vocabulary(), said.tokens)
                                                      : session.vocabulary().decode(said.tokens);
-  command.say(text + "\n");
+  command.say((isatty(STDOUT_FILENO) ? harmless(text) : text) + "\n");
   if (said.forgotten > 0)
     command.say(fmt::format("the context holds {}: at the end the first {} were out of sight\n",
                             counted(session.model->config.context, "token"), said.forgotten));
