@@ -260,7 +260,7 @@ void add_attention(Rows& rows) {
   rows.push_back(attention_row("window", kAttention, [](Tape&, In) { return Attention{.mask = Mask::window(2)}; }));
   rows.push_back(attention_row("causal, window, padding", kAttention, [](Tape& tape, In x) {
     const Index batches = x[0].rank() > 2 ? std::max(x[0].size(0), x[2].rank() == 4 ? x[2].size(0) : 0) : 1;
-    Index* lengths = tape.scratch<Index>(batches);
+    auto* lengths = tape.scratch<Index>(batches);
     for (Index b = 0; b < batches; ++b) lengths[b] = check_length(b, x[1].size(-2));
     const Mask padding = Mask::padding({lengths, static_cast<std::size_t>(batches)});
     return Attention{.mask = Mask::causal() & Mask::window(3) & padding};

@@ -95,7 +95,7 @@ VisibleSources::Part VisibleSources::part_of(Tape& tape, const Bools& allowed, c
 void VisibleSources::take_lengths(Tape& tape, const Mask& mask) {
   if (mask.lengths_count_ == 0) return;
   const Index batches = leading_.rank() ? leading_[0] : 1;
-  Index* smallest = tape.scratch<Index>(batches);
+  auto* smallest = tape.scratch<Index>(batches);
   std::fill_n(smallest, batches, sources_);
   for (std::size_t i = 0; i < mask.lengths_count_; ++i) {
     const std::span<const Index> lengths = mask.lengths_[i];

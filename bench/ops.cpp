@@ -70,7 +70,7 @@ const Case kCases[] = {
 void run(benchmark::State& state, const Case& c, bool backward) {
   Operands operands;
   Tape& tape = operands.tape;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     tape.reset();
     const Tensor y = c.run(operands);
     if (backward) tape.backward(y.rank() ? sum(y) : y);

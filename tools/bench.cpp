@@ -31,6 +31,7 @@ struct BenchFlags {
 
 std::vector<std::int64_t> sizes_of(const Shape& shape) {
   std::vector<std::int64_t> sizes;
+  sizes.reserve(static_cast<std::size_t>(shape.rank()));
   for (int axis = 0; axis < shape.rank(); ++axis) sizes.push_back(shape[axis]);
   return sizes;
 }

@@ -159,7 +159,7 @@ std::vector<HeadProjections> projections(Model& model, const Batch& batch, Index
       return std::vector<float>(rows.begin(), rows.end());
     };
     const MultiHeadAttention& a = attention_at(model.net, place.attention);
-    const double temperature = double{a.options.temperature};
+    const auto temperature = double{a.options.temperature};
     const double scale = a.scale ? 1 : 1 / std::sqrt(static_cast<double>(q.size(3)));  // cosine scores are scaled in q
     list.push_back({place, q.size(2), k.size(2), q.size(3), v.size(3), floats(q), floats(k), floats(v),
                     static_cast<float>(scale / temperature), static_cast<float>(temperature),

@@ -58,8 +58,7 @@ void MetricsLog::evaluation(std::uint64_t step, double loss, double token_accura
 
 void MetricsLog::head(std::uint64_t step, const std::string& kind, int layer, int head,
                       const std::vector<std::string>& names, const std::vector<double>& values) {
-  std::string line =
-      fmt::format("{{\"step\": {}, \"kind\": \"{}\", \"layer\": {}, \"head\": {}", step, kind, layer, head);
+  std::string line = fmt::format(R"({{"step": {}, "kind": "{}", "layer": {}, "head": {})", step, kind, layer, head);
   for (std::size_t i = 0; i < names.size(); ++i)
     line += std::isfinite(values[i]) ? fmt::format(", \"{}\": {}", names[i], values[i])
                                      : fmt::format(", \"{}\": null", names[i]);

@@ -123,7 +123,7 @@ void rows_by_panel(Index m, Index width, Index k, ConstMatrix a, const Real* pan
 
 // A copy of A's rows, kDepth numbers apart, or of its columns when these are what lies together: neighbours that are a
 // power of two apart in memory share few sets of the first cache and push each other out of it.
-constexpr Index kDepth = kBlock + 16, kChunk = 18 * kRows, kColumn = kChunk + 16;
+constexpr Index kDepth = kBlock + 16, kChunk = Index{18} * kRows, kColumn = kChunk + 16;
 struct RoomForA {
   alignas(64) Real numbers[std::max(kChunk * kDepth, kBlock* kColumn)];
 };

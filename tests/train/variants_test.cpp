@@ -22,7 +22,7 @@ struct Variant {
 
 const std::vector<Variant>& variants() {
   static const std::vector<Variant> all = {
-      {"dot product", {}, "Attention.EqualsThreeLoopsForEveryMixOfSmallSizes"},
+      {"dot product", {}, "Attention.EqualsThreeLoopsForEveryMixOfSmallSizes_F07"},
       {"additive scores", {"model.scoring=additive"}, "Scoring.ByAdditionIsBahdanausFormula"},
       {"cosine scores, learned scale", {"model.scoring=cosine"}, "Scoring.ByCosineIsScaledByALearnedNumber"},
       {"capped scores", {"model.softcap=10"}, "Ops.ComputeTheValueOfTheReference"},
