@@ -26,6 +26,12 @@ function headButton(head) {
   return button;
 }
 
+function layerRow(layer, heads) {
+  const row = element('div', {class: 'layer', role: 'group', 'aria-label': `Layer ${layer}`}, ...heads.map(headButton));
+  row.style.setProperty('--heads', heads.length);
+  return row;
+}
+
 function headsSection() {
   const groups = Object.entries(kKinds).filter(([kind]) => report.heads.some((head) => head.kind === kind));
   const parts = groups.map(([kind, title]) => {
@@ -33,8 +39,7 @@ function headsSection() {
     const layers = [...new Set(heads.map((head) => head.layer))];
     const what = heads.some((head) => head.hasRule) ? 'pattern match' : 'sharpness';
     return element('div', {class: 'group'}, element('h3', {text: `${title}, with its ${what}`}),
-                   ...layers.map((layer) => element('div', {class: 'layer', role: 'group', 'aria-label': `Layer ${layer}`},
-                                                    ...heads.filter((head) => head.layer === layer).map(headButton))));
+                   ...layers.map((layer) => layerRow(layer, heads.filter((head) => head.layer === layer))));
   });
   return section('Every head', 'A row a layer. Rows of a map are queries, columns are keys, the first token is top left. ' +
                  'All maps share one fixed scale, so their colours compare over heads and over time.', ...parts);
@@ -145,19 +150,18 @@ function headSection() {
     const wanted = mapSpec(state.map), spec = wanted ?? mapSpec('weights');
     stale.textContent = wanted ? '' : `${kMaps[state.map]} needs the model's parameters, which were not kept at this step. ` +
         'Shown are the weights.';
+    const idealKey = `${head.index} ${state.transpose} ${matchMedia('(prefers-color-scheme: dark)').matches}`;
+    if (idealKey !== drawnIdeal) drawIdeal(ideal, head);
+    drawnIdeal = idealKey;
+    idealBox.hidden = !head.hasRule;  // before the large map, which takes the width that this leaves
     large.draw({...spec, view: head.view, query: state.query, key: state.key, transpose: state.transpose, wanted: 44,
                 ideal: head.hasRule ? head.view.ideal : null});
     warning.textContent = badRows();
-    const idealKey = `${head.index} ${large.size} ${state.transpose} ${matchMedia('(prefers-color-scheme: dark)').matches}`;
-    if (idealKey !== drawnIdeal) drawIdeal(ideal, head, large.size);
-    drawnIdeal = idealKey;
-    idealBox.hidden = !head.hasRule;
     const format = (x) => Number(x.toPrecision(3)).toString().replace('-', '−');
     const marks = [['masked-mark', 'masked']];
     if (head.hasRule) marks.push(['rule-mark', 'the rule looks here']);
     legends.replaceChildren(legend(spec.colours, format(spec.least), format(spec.most), kMaps[wanted ? state.map : 'weights'], marks));
   }, large.node);
-  window.addEventListener('resize', () => drawAll());
   return element('section', {'aria-labelledby': 'the-head', id: 'learned-by-heart'}, title, finding, without, controls,
                  element('p', {class: 'note', text: 'Read along a row: its weights say how that query mixes the values, and sum to 1. ' +
                      'Rows are queries, columns are keys. Arrow keys move the cell.'}),
@@ -167,10 +171,10 @@ function headSection() {
 }
 
 // The rule's pattern, in the same colours.
-function drawIdeal(canvas, head, size) {
+function drawIdeal(canvas, head) {
   if (!head.hasRule) return;
   const {view} = head;
-  const cell = Math.max(1, Math.min(Math.floor(size / 2), 14));
+  const cell = clamp(Math.floor(260 / Math.max(view.rows, view.columns)), 1, 14);
   const across = state.transpose ? view.rows : view.columns, down = state.transpose ? view.columns : view.rows;
   canvas.width = across * cell;
   canvas.height = down * cell;
