@@ -287,6 +287,8 @@ Json report_json(const Report& report, Bytes& bytes) {
   return json;
 }
 
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 // The template with {{name}} replaced. What is put in is not looked through again.
 std::string filled(const std::vector<std::pair<std::string_view, std::string_view>>& parts) {
   std::string out;
@@ -314,7 +316,7 @@ std::string page_of(const Report& report) {
   const std::string policy =
       fmt::format("default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'{}",
                   page::kScriptHash, page::kStyleHash, report.live.empty() ? "" : "; connect-src " + report.live);
-  const std::string data = inert(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const std::string data = inert(text_of(json));
   return filled({{"policy", policy},
                  {"title", html_text(text::line(report.title, true))},
                  {"style", page::kStyle},
@@ -324,6 +326,13 @@ std::string page_of(const Report& report) {
 }
 
 }  // namespace
+
+std::string report_growth(const Report& part) {
+  Bytes bytes;
+  Json json = {{"snapshots", snapshots_json(part, bytes)}, {"curves", curves_json(part.metrics)}};
+  json["bytes"] = base64(bytes.all());
+  return text_of(json);
+}
 
 std::string report_html(Report report, std::size_t budget) {
   // First without what can be left out: the size of all that must be there.

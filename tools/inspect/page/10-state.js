@@ -27,6 +27,13 @@ function follow(update, node) {
   listeners.push({update, node, missed: new Set()});
 }
 
+// What shows all of the training at once, and is drawn anew when a live run has gone on.
+const growing = [];
+function whenLonger(redraw) {
+  redraw();
+  growing.push(redraw);
+}
+
 const isNear = (node) => {
   const {top, bottom} = node.getBoundingClientRect();
   return bottom >= -100 && top <= innerHeight + 100;

@@ -42,7 +42,8 @@ function headsSection() {
                    ...layers.map((layer) => layerRow(layer, heads.filter((head) => head.layer === layer))));
   });
   return section('Every head', 'A row a layer. Rows of a map are queries, columns are keys, the first token is top left. ' +
-                 'All maps share one fixed scale, so their colours compare over heads and over time.', ...parts);
+                 'All maps share one fixed scale, so their colours compare over heads and over time.', ...parts,
+                 legend(viridis, '0', '1', 'Weights', [['masked-mark', 'masked']]));
 }
 
 // --- the chosen head
@@ -137,11 +138,11 @@ function headSection() {
   follow(() => {
     const head = currentHead(), snapshot = currentSnapshot();
     title.textContent = `${head.fullName}: ${kKinds[head.kind].toLowerCase()}, layer ${head.layer}, head ${head.head}`;
-    finding.textContent = snapshot.findings[head.index];
+    finding.textContent = whole(snapshot.findings[head.index]);
     const detail = nearestDetail(snapshot);
     const words = detail?.heads[head.index].without ?? '';
     const agreement = detail?.heads[head.index].agreement;
-    without.textContent = words + (agreement !== undefined && agreement !== null ?
+    without.textContent = whole(words) + (agreement !== undefined && agreement !== null ?
         ` Weights and |A · dL/dA| agree with Kendall's tau ${agreement.toFixed(2)}.` : '');
     without.classList.toggle('old', Boolean(detail && snapshot.detail !== detail));
     if (without.classList.contains('old') && without.textContent)
@@ -166,8 +167,8 @@ function headSection() {
                  element('p', {class: 'note', text: 'Read along a row: its weights say how that query mixes the values, and sum to 1. ' +
                      'Rows are queries, columns are keys. Arrow keys move the cell.'}),
                  stale,
-                 element('div', {class: 'maps'}, element('div', {class: 'large'}, large.readout, large.node), idealBox),
-                 legends, warning, headTable(), element('p', {class: 'caution', text: kCaution}));
+                 element('div', {class: 'maps'}, element('div', {class: 'large'}, large.readout, large.node, legends), idealBox),
+                 warning, headTable(), element('p', {class: 'caution', text: kCaution}));
 }
 
 // The rule's pattern, in the same colours.

@@ -31,7 +31,7 @@ function circuitsSection() {
   const show = () => {
     const {largest, copying} = {...matrix(), copying: circuits.heads[state.head].copying};
     title.textContent = `${currentHead().fullName}: copying score ${digits(copying, 2)} (1: a key makes itself likely).`;
-    map.draw({...signedSpec(value, largest || 1), view, query: here.row, key: here.column, transpose: false, wanted: 26, ideal: null});
+    map.draw({...signedSpec(value, largest || 1), view, query: here.row, key: here.column, transpose: false, wanted: 34, ideal: null});
     const format = (x) => Number(x.toPrecision(3)).toString().replace('-', '−');
     legends.replaceChildren(legend((x) => diverging(2 * x - 1), format(-largest), format(largest), kinds[here.kind][0], []));
   };
