@@ -18,6 +18,8 @@ const packed = (type, [offset, count], from = bytes) => new type(from.buffer, fr
 
 // 16-bit weights: 65534 is 1; 65535 is no weight at all.
 const kOne = 65534, kNoWeight = 65535;
+// Of signed 16-bit numbers, the one that is none.
+const kNoNumber = -32768;
 
 const kSpelled = {' ': '␠', '\n': '⏎', '\t': '⇥'};
 
@@ -100,7 +102,7 @@ for (const detail of report.details) {
   report.snapshots[detail.snapshot].detail = detail;
   for (const head of detail.heads) {
     for (const name of ['q', 'k', 'v']) head[name] = packed(Float32Array, head[name]);
-    for (const name of ['gradient', 'norm']) {
+    for (const name of ['gradient', 'norm', 'knockOut']) {
       if (!head[name]) continue;
       const [offset, count, largest] = head[name];
       head[name] = {values: packed(Int16Array, [offset, count]), largest};

@@ -5,7 +5,9 @@ const kMaps = {
   change: 'Change since the start',
   gradient: 'dL/dA',
   effect: 'A · dL/dA',
-  norm: 'A · |v W_O|'
+  norm: 'A · |v W_O|',
+  knockOut: 'Loss when the cell is masked',
+  rollout: 'Rollout up to this layer'
 };
 
 const state = {
