@@ -94,6 +94,32 @@ AttentionHistory history_for(const Session& session, const AttentionHistory& run
   return history;
 }
 
+// What masking each cell by itself does, at the end alone: one pass a cell.
+void add_knock_outs(Model& model, const Batch& sequence, Report& report) {
+  constexpr double kWork = 3e9;  // products
+  double cells = 0, tokens = 0;
+  for (const AttentionMap& head : report.history.heads) {
+    cells += static_cast<double>(std::ranges::count(head.visible, std::uint8_t{1}));
+    tokens = std::max<double>(tokens, std::max(head.rows, head.columns));
+  }
+  if (2 * cells * tokens * static_cast<double>(parameter_count(model.net)) <= kWork)
+    report.details.back().knock_outs = knock_outs(model, sequence, 0);
+  else
+    report.notes.emplace_back("Knock-out of single cells is left out: for a model of this size it would take long.");
+}
+
+void add_compositions(const Model& model, Report& report) {
+  constexpr double kWork = 4e9;  // products
+  const std::vector<HeadPlace> heads = heads_of(model.net);
+  const auto n = static_cast<double>(heads.size()), C = static_cast<double>(model.config.width);
+  if (10 * n * n / 2 * C * C * C > kWork) return;
+  const auto index = [&](const HeadPlace& place) {
+    return static_cast<std::size_t>(std::ranges::find(heads, place) - heads.begin());
+  };
+  for (const Composition& c : compositions(model))
+    report.compositions.push_back({index(c.from), index(c.to), c.q, c.k, c.v});
+}
+
 void add_details(Session& session, const Batch& sequence, const ExamineOptions& options, Report& report) {
   const std::size_t heads = report.history.heads.size();
   const auto details = static_cast<std::size_t>(
@@ -103,6 +129,7 @@ void add_details(Session& session, const Batch& sequence, const ExamineOptions& 
   const Batch batch = session.held_out(std::max<std::int64_t>(budget.sequences, 1), session.file.config.seed);
   const auto add = [&](Model& model, std::size_t snapshot, bool ablates) {
     report.details.push_back(detail_of(model, sequence, snapshot));
+    if (snapshot + 1 == report.history.size()) add_knock_outs(model, sequence, report);
     if (!ablates || budget.sequences == 0) return;
     add_ablation(model, batch, options.threads, report.details.back());
     report.details.back().importance = head_importance(model, session.held_out(16, session.file.config.seed));
@@ -189,6 +216,7 @@ Report examine(Session& session, const ExamineOptions& options) {
     report.history.add(now, SnapshotReason::end);
   }
   add_details(session, sequence, options, report);
+  add_compositions(*session.model, report);
   constexpr std::int64_t kMostTokens = 200;
   if (session.vocabulary().size() <= kMostTokens)
     for (Circuits& c : circuits(*session.model))

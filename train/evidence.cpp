@@ -127,6 +127,35 @@ std::vector<HeadEvidence> evidence(Model& model, const Batch& batch, Index seque
   return list;
 }
 
+std::vector<std::vector<float>> knock_outs(Model& model, const Batch& batch, Index sequence) {
+  std::vector<std::vector<float>> list;
+  if (batch.counted == 0) return list;
+  const std::vector<std::string> names(static_cast<std::size_t>(model.config.vocabulary), "x");
+  Tape tape(model.parameters);
+  NoGrad no_grad(tape);
+  tape.keep_weights = true;
+  const auto loss = [&](const TapObserver* observer) {
+    tape.reset();
+    tape.observer = observer;
+    return double{record_loss(tape, record_logits(tape, model.net, batch, sequence, 1), batch, sequence, 1).item()} *
+           static_cast<double>(batch.sequences);
+  };
+  const double whole = loss(nullptr);
+  for (const AttentionMap& map : attention_maps(model, batch, sequence, names)) {
+    std::vector<float> rise(map.weights.size(), std::numeric_limits<float>::quiet_NaN());
+    for (Index t = 0, cell = 0; t < map.rows; ++t)
+      for (Index s = 0; s < map.columns; ++s, ++cell) {
+        const auto i = static_cast<std::size_t>(cell);
+        if (!map.visible[i] || !(map.weights[i] < 1)) continue;
+        Interventions change(model.net);
+        change.knock_out({{map.kind, map.layer}, map.head}, t, s);
+        rise[i] = static_cast<float>(loss(&change) - whole);
+      }
+    list.push_back(std::move(rise));
+  }
+  return list;
+}
+
 std::vector<double> head_importance(Model& model, const Batch& batch) {
   std::vector<double> list;
   if (batch.counted == 0) return list;

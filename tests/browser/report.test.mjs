@@ -1,7 +1,7 @@
 // The report as a person meets it: opened from a file, moved by mouse and keys.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {close, copyRun, frame, open, start, stop, twoLayers} from './helper.mjs';
+import {close, command, copyRun, frame, open, start, stop, twoLayers} from './helper.mjs';
 
 before(start);
 after(stop);
@@ -148,6 +148,7 @@ test('? lists the keys, which can be turned off', async () => {
 test('the same stands in a real table, with what is masked', async () => {
   const page = await open(copyRun());
   await page.getByText('The same as a table').click();
+  await page.locator('details.table tbody tr').first().waitFor();  // browsers tell of the opening a little later
   const rows = await page.locator('details.table tbody tr').evaluateAll((all) => all.map((row) => [...row.cells].map((c) => c.textContent)));
   assert.equal(rows.length, 12);
   for (const [i, row] of rows.entries()) {
@@ -186,5 +187,51 @@ test('circuits are those of the chosen head', async () => {
   assert.notEqual(other, await page.locator('.circuit .readout').textContent());
   await page.locator('#circuit').selectOption('qk');
   assert.match(await page.locator('.circuit .readout').textContent(), /^query 'b', key 'b'/);
+  await close(page);
+});
+
+test('rollout: rows sum to 1, of one layer it is half the mean of its heads, half the row itself', async () => {
+  for (const [run, layer] of [[copyRun, 0], [twoLayers, 1]]) {
+    const page = await open(run(), {hash: `#head=decoder.${layer}.0&map=rollout`});
+    assert.equal(await text(page, '.stale'), '');
+    const {sums, off} = await page.evaluate(() => {
+      const spec = mapSpec('rollout'), {cells, columns: T} = spec.view, sums = new Array(T).fill(0);
+      let off = 0;
+      for (const [slot, cell] of cells.entries()) {
+        const i = Math.floor(cell / T), j = cell % T;
+        sums[i] += spec.value(slot);
+        const mean = report.heads.filter((h) => h.layer === 0).reduce((sum, h, _, all) => sum + weightAt(currentSnapshot(), h, i, j) / all.length, 0);
+        off = Math.max(off, Math.abs(spec.value(slot) - mean / 2 - (i === j ? 0.5 : 0)));
+      }
+      return {sums, off};
+    });
+    for (const sum of sums) assert.ok(Math.abs(sum - 1) < 1e-3, `${sums}`);
+    assert.equal(off < 1e-9, layer === 0, `${off}`);
+    await close(page);
+  }
+});
+
+test('a cell knocked out: the loss it costs, at the end', async () => {
+  const page = await open(copyRun(), {hash: '#map=knockOut'});
+  assert.equal(await text(page, '.stale'), '');
+  const {query, key} = await page.evaluate(() => ({query: state.query, key: state.key}));
+  assert.match(await text(page, '.readout'), /Loss when the cell is masked -?\d/);
+  const told = command('inspect', 'copy/last.ckpt', '--knock-out', `0,${await page.evaluate(() => currentHead().head)},${query},${key}`);
+  assert.match(told, /loss/);
+  await page.locator('#step').focus();
+  await page.keyboard.press('Home');
+  await frame(page);
+  assert.match(await text(page, '#learned-by-heart .stale'), /not computed at this step/);
+  await close(page);
+});
+
+test('a head of a later layer says what it reads of earlier heads', async () => {
+  const page = await open(twoLayers(), {hash: '#head=decoder.1.0'});
+  const rows = await page.getByRole('region', {name: 'Composition'}).locator('tbody tr').evaluateAll((all) => all.map((row) => [...row.cells].map((c) => c.textContent)));
+  assert.deepEqual(rows.map((row) => row[0]), ['L0H0', 'L0H1']);
+  for (const row of rows) for (const score of row.slice(1)) assert.ok(Number(score) > 0 && Number(score) < 1, score);
+  await page.locator('.head').first().click();
+  await frame(page);
+  assert.ok(!await page.getByRole('region', {name: 'Composition'}).isVisible());
   await close(page);
 });

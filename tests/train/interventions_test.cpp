@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/errors.h"
@@ -110,6 +111,25 @@ TEST(Interventions, KnockOutMasksOneCell) {
   outside.knock_out(kHead, 99, 0);
   EXPECT_TRUE(contains(error_of<ShapeError>([&] { s.logits(&first); }), "all of the query's weight"));
   EXPECT_TRUE(contains(error_of<ShapeError>([&] { s.logits(&outside); }), "no cell 99, 0"));
+}
+
+// Of every cell, the loss with it masked less the loss of the whole; none of a cell that holds all of its row.
+TEST(Evidence, KnockOutsAreWhatInterventionsSay) {
+  Small s;
+  s.batch = BatchSource(*s.task, layout_of(s.config.model.kind), 1, 1).held_out(1, 1);
+  const std::vector<std::vector<float>> all = knock_outs(*s.model, s.batch, 0);
+  const std::vector<HeadPlace> heads = heads_of(s.model->net);
+  ASSERT_EQ(all.size(), heads.size());
+  const auto at = static_cast<std::size_t>(std::ranges::find(heads, kHead) - heads.begin());
+  const Index T = s.batch.target_length, query = T - 1, key = 2;
+  const auto cell = [&](Index q, Index k) { return double{all[at][static_cast<std::size_t>(q * T + k)]}; };
+  Interventions change(s.model->net);
+  change.knock_out(kHead, query, key);
+  Shards shards(*s.model, 1);
+  EXPECT_NEAR(cell(query, key), shards.evaluate(s.batch, &change).loss - shards.evaluate(s.batch).loss, 1e-5);
+  EXPECT_NE(cell(query, key), 0);
+  EXPECT_TRUE(std::isnan(cell(0, 0)));  // the first row's one key
+  EXPECT_TRUE(std::isnan(cell(2, 3)));  // masked
 }
 
 TEST(Heads, AreNamedAndRead) {

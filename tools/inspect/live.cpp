@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <httplib.h>
 
+#include <charconv>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -29,16 +30,26 @@ struct LiveServer::Inside {
   httplib::Server server;
   std::thread thread;
 
+  // Training waits for a copy at most, never for a page to be made.
   std::string page() {
-    const std::lock_guard<std::mutex> hold(mutex);
     constexpr std::size_t kBudget = 16'000'000;
-    if (report.history.empty()) return {};
-    return report_html(report, kBudget);
+    std::unique_lock<std::mutex> hold(mutex);
+    Report copy = report;
+    hold.unlock();
+    return copy.history.empty() ? std::string() : report_html(std::move(copy), kBudget);
   }
-  std::string state() {
-    const std::lock_guard<std::mutex> hold(mutex);
-    const std::uint64_t step = report.metrics.steps.empty() ? 0 : report.metrics.steps.back().step;
-    return fmt::format(R"({{"snapshots": {}, "step": {}}})", report.history.size(), step);
+
+  // The curves, and the snapshots after a step; a page that has none yet asks with -1.
+  std::string growth(std::int64_t after) {
+    Report part;
+    std::unique_lock<std::mutex> hold(mutex);
+    part.rule = report.rule;
+    part.metrics = report.metrics;
+    part.history.heads = report.history.heads;
+    for (const PackedSnapshot& snapshot : report.history.snapshots)
+      if (static_cast<std::int64_t>(snapshot.step) > after) part.history.snapshots.push_back(snapshot);
+    hold.unlock();
+    return report_growth(part);
   }
 };
 
@@ -65,8 +76,14 @@ LiveServer::LiveServer(Report base) : inside_(std::make_unique<Inside>()) {
     response.set_content(page.empty() ? "Training is about to begin: load this again." : page,
                          page.empty() ? "text/plain" : "text/html; charset=utf-8");
   });
-  in.server.Get("/" + in.token + "/state", [&in](const httplib::Request&, httplib::Response& response) {
-    response.set_content(in.state(), "application/json");
+  in.server.Get("/" + in.token + "/more", [&in](const httplib::Request& request, httplib::Response& response) {
+    const std::string after = request.get_param_value("after");
+    std::int64_t step = -1;
+    const auto [end, error] = std::from_chars(after.data(), after.data() + after.size(), step);
+    if (error == std::errc() && end == after.data() + after.size())
+      response.set_content(in.growth(step), "application/json");
+    else
+      response.status = 400;
   });
   in.thread = std::thread([&in] { in.server.listen_after_bind(); });
 }

@@ -83,6 +83,7 @@ std::size_t detail_bytes(const ReportDetail& detail) {
   std::size_t bytes = 0;
   for (const HeadProjections& p : detail.projections) bytes += 4 * (p.q.size() + p.k.size() + p.v.size());
   for (const HeadEvidence& e : detail.evidence) bytes += 2 * (e.gradient.size() + e.norm_weighted.size());
+  for (const std::vector<float>& cells : detail.knock_outs) bytes += 2 * cells.size();
   return bytes;
 }
 
@@ -190,14 +191,17 @@ Json snapshots_json(const Report& report, Bytes& bytes) {
   return list;
 }
 
-// Numbers in 16 bits: x = packed / 32767 * scale.
+// Numbers in 16 bits: x = packed / 32767 * scale; the least is what is no number.
 Json add_signed(Bytes& bytes, const std::vector<float>& numbers) {
+  constexpr std::int16_t kNoNumber = -32768;
   float largest = 0;
   for (const float x : numbers) largest = std::isfinite(x) ? std::max(largest, std::abs(x)) : largest;
   std::vector<std::int16_t> packed;
   packed.reserve(numbers.size());
   for (const float x : numbers)
-    packed.push_back(std::isfinite(x) && largest > 0 ? static_cast<std::int16_t>(std::lround(x / largest * 32767)) : 0);
+    packed.push_back(std::isfinite(x) && largest > 0 ? static_cast<std::int16_t>(std::lround(x / largest * 32767))
+                     : std::isfinite(x)              ? std::int16_t{0}
+                                                     : kNoNumber);
   Json json = bytes.add(packed);
   json.push_back(largest);
   return json;
@@ -216,6 +220,7 @@ Json detail_json(const ReportDetail& detail, Bytes& bytes) {
       head["norm"] = add_signed(bytes, detail.evidence[h].norm_weighted);
       head["agreement"] = json_number(detail.evidence[h].agreement);
     }
+    if (h < detail.knock_outs.size()) head["knockOut"] = add_signed(bytes, detail.knock_outs[h]);
     if (h < detail.importance.size()) head["importance"] = json_number(detail.importance[h]);
     if (h < detail.zeroed.size()) {
       head["zeroed"] = outcome_json(detail.zeroed[h]);
@@ -277,6 +282,12 @@ Json report_json(const Report& report, Bytes& bytes) {
   Json details = Json::array();
   for (const ReportDetail& detail : report.details) details.push_back(detail_json(detail, bytes));
   json["details"] = std::move(details);
+  if (!report.compositions.empty()) {
+    Json pairs = Json::array();
+    for (const HeadComposition& c : report.compositions)
+      pairs.push_back({c.from, c.to, json_number(c.q), json_number(c.k), json_number(c.v)});
+    json["compositions"] = std::move(pairs);
+  }
   if (!report.circuits.empty()) {
     Json circuits = Json::array();
     for (const HeadCircuits& c : report.circuits)
@@ -286,6 +297,8 @@ Json report_json(const Report& report, Bytes& bytes) {
   }
   return json;
 }
+
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 // The template with {{name}} replaced. What is put in is not looked through again.
 std::string filled(const std::vector<std::pair<std::string_view, std::string_view>>& parts) {
@@ -314,7 +327,7 @@ std::string page_of(const Report& report) {
   const std::string policy =
       fmt::format("default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'{}",
                   page::kScriptHash, page::kStyleHash, report.live.empty() ? "" : "; connect-src " + report.live);
-  const std::string data = inert(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const std::string data = inert(text_of(json));
   return filled({{"policy", policy},
                  {"title", html_text(text::line(report.title, true))},
                  {"style", page::kStyle},
@@ -324,6 +337,13 @@ std::string page_of(const Report& report) {
 }
 
 }  // namespace
+
+std::string report_growth(const Report& part) {
+  Bytes bytes;
+  Json json = {{"snapshots", snapshots_json(part, bytes)}, {"curves", curves_json(part.metrics)}};
+  json["bytes"] = base64(bytes.all());
+  return text_of(json);
+}
 
 std::string report_html(Report report, std::size_t budget) {
   // First without what can be left out: the size of all that must be there.

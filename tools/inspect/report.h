@@ -22,12 +22,19 @@ struct Outcome {
 
 /// What is computed afterwards of a moment whose parameters were kept.
 struct ReportDetail {
-  std::size_t snapshot = 0;                  // of the history
-  std::vector<HeadProjections> projections;  // of each head
-  std::vector<HeadEvidence> evidence;        // of each head, or none
-  Outcome base;                              // nothing changed
-  std::vector<Outcome> zeroed, averaged;     // by head: without it, with its mean output; or none
-  std::vector<double> importance;            // by head, or none
+  std::size_t snapshot = 0;                    // of the history
+  std::vector<HeadProjections> projections;    // of each head
+  std::vector<HeadEvidence> evidence;          // of each head, or none
+  Outcome base;                                // nothing changed
+  std::vector<Outcome> zeroed, averaged;       // by head: without it, with its mean output; or none
+  std::vector<double> importance;              // by head, or none
+  std::vector<std::vector<float>> knock_outs;  // by head, [T, S]: what masking a cell adds to the loss; or none
+};
+
+/// How much of what head `from` writes head `to` reads by its queries, keys and values; heads by their index.
+struct HeadComposition {
+  std::size_t from = 0, to = 0;
+  double q = 0, k = 0, v = 0;
 };
 
 /// A sequence with what the model was asked for and what it said, row by row.
@@ -55,6 +62,7 @@ struct Report {
   std::vector<ReportDetail> details;  // by snapshot
   std::vector<std::string> vocabulary;
   std::vector<HeadCircuits> circuits;  // by head, or none
+  std::vector<HeadComposition> compositions;
   Metrics metrics;
   std::vector<std::string> notes;
   std::string live;  // the origin that a page of a run in progress may ask; empty: none
@@ -63,6 +71,9 @@ struct Report {
 /// The page, of at most `budget` bytes: with fewer snapshots and details, evenly among those there are, when all do not
 /// fit, and it says so. Throws ConfigError when not even one fits.
 std::string report_html(Report report, std::size_t budget);
+
+/// What a live page asks for: the snapshots of `part`, and its curves, as JSON with the packed numbers in it.
+std::string report_growth(const Report& part);
 
 /// JSON that may stand in a script element: `<`, `>`, `&`, U+2028 and U+2029 are escaped.
 std::string inert(const std::string& json);

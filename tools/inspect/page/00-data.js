@@ -3,20 +3,23 @@
 
 const report = JSON.parse(document.getElementById('report').textContent);
 
-const bytes = (() => {
-  const text = document.getElementById('bytes').textContent.trim();
-  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
-  const raw = atob(text);
+function bytesOf(base64) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
+  const raw = atob(base64);
   const out = new Uint8Array(raw.length);
   for (let i = 0; i < raw.length; ++i) out[i] = raw.charCodeAt(i);
   return out;
-})();
+}
+
+const bytes = bytesOf(document.getElementById('bytes').textContent.trim());
 
 // A piece of the packed numbers: [offset, count] as the program wrote it.
-const packed = (type, [offset, count]) => new type(bytes.buffer, bytes.byteOffset + offset, count);
+const packed = (type, [offset, count], from = bytes) => new type(from.buffer, from.byteOffset + offset, count);
 
 // 16-bit weights: 65534 is 1; 65535 is no weight at all.
 const kOne = 65534, kNoWeight = 65535;
+// Of signed 16-bit numbers, the one that is none.
+const kNoNumber = -32768;
 
 const kSpelled = {' ': '␠', '\n': '⏎', '\t': '⇥'};
 
@@ -74,10 +77,11 @@ for (const [index, head] of report.heads.entries()) {
   head.hasRule = head.view.ideal.some((column) => column >= 0);
 }
 
-for (const snapshot of report.snapshots) {
-  snapshot.weights = packed(Uint16Array, snapshot.weights);
-  snapshot.measures = packed(Float32Array, snapshot.measures);
+function unpack(snapshot, from) {
+  snapshot.weights = packed(Uint16Array, snapshot.weights, from);
+  snapshot.measures = packed(Float32Array, snapshot.measures, from);
 }
+for (const snapshot of report.snapshots) unpack(snapshot);
 
 const weightsOf = (snapshot, head) => snapshot.weights.subarray(head.first, head.first + head.view.cells.length);
 
@@ -98,7 +102,7 @@ for (const detail of report.details) {
   report.snapshots[detail.snapshot].detail = detail;
   for (const head of detail.heads) {
     for (const name of ['q', 'k', 'v']) head[name] = packed(Float32Array, head[name]);
-    for (const name of ['gradient', 'norm']) {
+    for (const name of ['gradient', 'norm', 'knockOut']) {
       if (!head[name]) continue;
       const [offset, count, largest] = head[name];
       head[name] = {values: packed(Int16Array, [offset, count]), largest};
@@ -118,11 +122,13 @@ function nearestDetail(snapshot) {
 
 // --- numbers as text
 
-const digits = (x, n = 4) => x === null || x === undefined || Number.isNaN(x) ? '–' : x.toFixed(n);
+const digits = (x, n = 4) => x === null || x === undefined || Number.isNaN(x) ? '–' : x.toFixed(n).replace('-', '−');
 const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
+// A number and its % stay on one line.
+const whole = (text) => text.replaceAll(' %', '\u00a0%');
 // 0.9996 is not yet 100 %.
 function percent(x) {
   if (x === null || x === undefined || Number.isNaN(x)) return '–';
-  return x >= 1 ? '100 %' : `${(Math.floor(x * 1000 + 1e-9) / 10).toFixed(1)} %`;
+  return x >= 1 ? '100\u00a0%' : `${(Math.floor(x * 1000 + 1e-9) / 10).toFixed(1)}\u00a0%`;
 }
 const signed = (x, n = 4) => x === null || Number.isNaN(x) ? '–' : (x < 0 ? '−' : '+') + Math.abs(x).toFixed(n);

@@ -5,7 +5,9 @@ const kMaps = {
   change: 'Change since the start',
   gradient: 'dL/dA',
   effect: 'A · dL/dA',
-  norm: 'A · |v W_O|'
+  norm: 'A · |v W_O|',
+  knockOut: 'Loss when the cell is masked',
+  rollout: 'Rollout up to this layer'
 };
 
 const state = {
@@ -25,6 +27,13 @@ const state = {
 const listeners = [];
 function follow(update, node) {
   listeners.push({update, node, missed: new Set()});
+}
+
+// What shows all of the training at once, and is drawn anew when a live run has gone on.
+const growing = [];
+function whenLonger(redraw) {
+  redraw();
+  growing.push(redraw);
 }
 
 const isNear = (node) => {

@@ -22,13 +22,19 @@ class Heatmap {
     this.grid.addEventListener('pointermove', (event) => this.onPointer(event, false));
     this.grid.addEventListener('pointerdown', (event) => this.onPointer(event, true));
     this.grid.addEventListener('pointerleave', () => this.say(this.spec.query, this.spec.key));
+    // Told of the width, draw() never has to ask for it, which would lay out the page in the middle of a step.
+    new ResizeObserver(([{contentRect: {width}}]) => {
+      if (width === this.room || width === 0) return;
+      this.room = width;
+      drawAll();
+    }).observe(this.node);
   }
 
   // spec: view, value(slot) of a visible cell, least and most with their colours(share) and scale of pixels, text(value),
   // query, key, transpose, ideal, wanted (largest size of a cell)
   draw(spec) {
     this.spec = spec;
-    this.layOut();
+    this.room ||= this.node.getBoundingClientRect().width;
     this.paint();
     const {view, query, key, transpose} = spec;
     this.grid.setAttribute('aria-rowcount', transpose ? view.columns : view.rows);
@@ -52,10 +58,9 @@ class Heatmap {
     return this.spec.transpose ? this.spec.view.rows : this.spec.view.columns;
   }
 
-  layOut() {
+  layOut(context) {
     const {view, transpose} = this.spec;
-    const width = Math.max(this.node.clientWidth, 160);
-    const context = this.canvas.getContext('2d');
+    const width = Math.max(this.room, 160);
     context.font = this.font();
     const names = (tokens) => tokens.slice(0, 400).map((_, i) => label(tokens, i));
     const longest = (tokens) => Math.max(...names(tokens).map((n) => context.measureText(n).width));
@@ -72,27 +77,38 @@ class Heatmap {
   }
 
   font() {
-    return `12px ${getComputedStyle(document.documentElement).getPropertyValue('--mono')}`;
+    return `12px ${this.style.getPropertyValue('--mono')}`;
   }
 
+  // The axes stay as they are while only the weights change: that is what a step of the slider costs.
   paint() {
-    const ratio = window.devicePixelRatio || 1;
-    const {canvas} = this;
-    canvas.width = Math.round(this.width * ratio);
-    canvas.height = Math.round(this.height * ratio);
-    canvas.style.width = `${this.width}px`;
-    canvas.style.height = `${this.height}px`;
+    const ratio = window.devicePixelRatio || 1, dark = matchMedia('(prefers-color-scheme: dark)').matches;
+    const {view, query, key, transpose} = this.spec, {canvas} = this;
+    const axes = [view, query, key, transpose, this.room, ratio, dark];
     const context = canvas.getContext('2d');
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    if (!this.axes?.every((part, i) => part === axes[i])) {
+      this.axes = axes;
+      this.style = getComputedStyle(document.documentElement);
+      this.layOut(context);
+      canvas.width = Math.round(this.width * ratio);
+      canvas.height = Math.round(this.height * ratio);
+      canvas.style.width = `${this.width}px`;
+      canvas.style.height = `${this.height}px`;
+      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+      this.paintNames(context);
+      this.hatch = hatch(context);
+      this.lines = this.style.getPropertyValue('--surface');
+      this.small = new OffscreenCanvas(this.across, this.down);
+    }
+    const rim = 2;  // the cursor's box reaches so far over the edge
+    context.clearRect(this.gutter - rim, this.header - rim, this.size * this.across + 2 * rim, this.size * this.down + 2 * rim);
     this.paintCells(context);
-    this.paintNames(context);
     this.paintMarks(context);
   }
 
   // The matrix as an image of one pixel a cell, enlarged: fast for any number of cells.
   paintCells(context) {
     const {view, value, scale, least, most, transpose} = this.spec;
-    const small = new OffscreenCanvas(this.across, this.down);
     const image = new ImageData(this.across, this.down);
     const pixels = new Uint32Array(image.data.buffer);
     const {cells, columns} = view, factor = 255 / (most - least || 1);
@@ -102,18 +118,18 @@ class Heatmap {
       pixels[transpose ? key * this.across + query : cell] =
           Number.isNaN(x) ? scale[256] : scale[Math.round(clamp((x - least) * factor, 0, 255))];
     }
-    small.getContext('2d').putImageData(image, 0, 0);
+    this.small.getContext('2d').putImageData(image, 0, 0);
     const w = this.size * this.across, h = this.size * this.down;
-    context.fillStyle = hatch(context);
+    context.fillStyle = this.hatch;
     context.fillRect(this.gutter, this.header, w, h);
     context.imageSmoothingEnabled = this.size < 1;
-    context.drawImage(small, this.gutter, this.header, w, h);
+    context.drawImage(this.small, this.gutter, this.header, w, h);
     if (this.size >= 8) this.paintLines(context);
     if (this.size >= 26) this.paintNumbers(context);
   }
 
   paintLines(context) {
-    context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--surface');
+    context.fillStyle = this.lines;
     const w = this.size * this.across, h = this.size * this.down;
     for (let i = 1; i < this.across; ++i) context.fillRect(this.gutter + i * this.size - 0.5, this.header, 1, h);
     for (let i = 1; i < this.down; ++i) context.fillRect(this.gutter, this.header + i * this.size - 0.5, w, 1);
@@ -137,11 +153,10 @@ class Heatmap {
   }
 
   paintNames(context) {
-    const style = getComputedStyle(document.documentElement);
     const every = (size) => Math.max(1, Math.ceil(13 / size));
     context.font = this.font();
     context.textBaseline = 'middle';
-    const ink = style.getPropertyValue('--ink'), strong = style.getPropertyValue('--accent');
+    const ink = this.style.getPropertyValue('--ink'), strong = this.style.getPropertyValue('--accent');
     const {query, key, transpose} = this.spec;
     const [row, column] = transpose ? [key, query] : [query, key];
     const write = (index, chosen, all, step) => {

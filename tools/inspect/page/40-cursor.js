@@ -7,10 +7,10 @@ function cursorBar() {
     type: 'range',
     id: 'step',
     min: 0,
-    max: Math.max(report.snapshots.length - 1, 0),
     'aria-label': 'Moment of training',
     oninput: () => go({snapshot: Number(slider.value)})
   });
+  whenLonger(() => slider.max = Math.max(report.snapshots.length - 1, 0));
   const text = element('output', {class: 'moment', for: 'step'});
   const move = (by) => () => go({snapshot: state.snapshot + by});
   let timer = 0;
@@ -42,7 +42,7 @@ function cursorBar() {
     const reason = kReasons[snapshot.reason];
     text.textContent = words.join(' · ') + (reason ? ` · ${reason}` : '');
   });
-  if (report.snapshots.length < 2) return element('div', {class: 'cursor single'}, text);
+  if (report.snapshots.length < 2 && !report.about.live) return element('div', {class: 'cursor single'}, text);
   return element('nav', {class: 'cursor', 'aria-label': 'Training cursor'}, play,
                  element('button', {type: 'button', 'aria-label': 'Previous moment', text: '‹', onclick: move(-1)}), slider,
                  element('button', {type: 'button', 'aria-label': 'Next moment', text: '›', onclick: move(1)}), text);
@@ -53,44 +53,41 @@ function cursorBar() {
 const kChart = {width: 460, height: 190, left: 50, right: 12, top: 12, bottom: 24};
 
 class Chart {
-  // lines: [{name, points: [[step, value]], class}]
-  constructor(title, least, most, format, lines, choose) {
-    this.lines = lines;
-    this.least = least;
-    this.most = most;
+  constructor(title, format, choose) {
+    const {width, height} = kChart;
+    this.format = format;
+    this.node = svg('svg', {viewBox: `0 0 ${width} ${height}`, class: 'chart', role: 'img', 'aria-label': title});
+    this.node.addEventListener('pointerdown', (event) => {
+      const area = this.node.getBoundingClientRect();
+      choose(this.stepAt((event.clientX - area.left) / area.width * width));
+    });
+  }
+
+  // lines: [{points: [[step, value]], class}]
+  draw(least, most, lines) {
+    Object.assign(this, {least, most, lines});
     const {width, height, left, right, top, bottom} = kChart;
     this.lastStep = Math.max(1, ...lines.flatMap((line) => line.points.slice(-1).map((p) => p[0])),
                              ...report.snapshots.slice(-1).map((s) => s.step));
     this.cursor = svg('line', {class: 'cursor-line', y1: top, y2: height - bottom});
     this.dots = lines.map((line) => svg('circle', {class: `dot ${line.class}`, r: 4}));
-    this.node = svg('svg', {viewBox: `0 0 ${width} ${height}`, class: 'chart', role: 'img', 'aria-label': title});
+    this.paths = lines.map((line) => svg('path', {class: `line ${line.class}`, d: this.path(line.points)}));
+    const mark = (x, y, anchor, text) => svg('text', {class: 'tick-text', x, y, 'text-anchor': anchor, text});
+    const parts = [];
     for (const value of [least, (least + most) / 2, most]) {
       const y = this.y(value);
-      this.node.append(svg('line', {class: 'tick', x1: left, x2: width - right, y1: y, y2: y}),
-                       svg('text', {class: 'tick-text', x: left - 6, y: y + 4, 'text-anchor': 'end', text: format(value)}));
+      parts.push(svg('line', {class: 'tick', x1: left, x2: width - right, y1: y, y2: y}), mark(left - 6, y + 4, 'end', this.format(value)));
     }
-    this.node.append(svg('text', {class: 'tick-text', x: left, y: height - 6, 'text-anchor': 'middle', text: '0'}));
+    parts.push(mark(left, height - 6, 'middle', '0'));
     let before = left;
     for (const step of [1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000]) {
       const x = this.x(step);
       if (step > this.lastStep || x - before < 34 || x > this.x(this.lastStep) - 40) continue;
       before = x;
-      this.node.append(svg('text', {class: 'tick-text', x, y: height - 6, 'text-anchor': 'middle', text: grouped(step)}));
+      parts.push(mark(x, height - 6, 'middle', grouped(step)));
     }
-    this.node.append(svg('text', {
-      class: 'tick-text',
-      x: this.x(this.lastStep),
-      y: height - 6,
-      'text-anchor': 'end',
-      text: grouped(this.lastStep)
-    }));
-    for (const line of lines) this.node.append(svg('path', {class: `line ${line.class}`, d: this.path(line.points)}));
-    this.node.append(this.cursor, ...this.dots);
-    this.node.addEventListener('pointerdown', (event) => {
-      const area = this.node.getBoundingClientRect();
-      const x = (event.clientX - area.left) / area.width * width;
-      choose(this.stepAt(x));
-    });
+    parts.push(mark(this.x(this.lastStep), height - 6, 'end', grouped(this.lastStep)));
+    this.node.replaceChildren(...parts, ...this.paths, this.cursor, ...this.dots);
   }
 
   x(step) {
@@ -141,21 +138,23 @@ function figure(title, chart) {
 }
 
 function trainingSection() {
-  const {curves} = report;
-  const losses = curves.step.map((step, i) => [step, curves.loss[i]]);
+  const {curves, about: {live}} = report;
   const charts = [];
-  if (losses.length > 1) {
-    const most = Math.max(...losses.map((p) => p[1] ?? 0));
-    const held = curves.evaluations.map((e) => [e[0], e[1]]);
-    charts.push(['Loss, nats a counted token (line: training, dashed: unseen sequences)',
-                 new Chart('Loss over training', 0, most, (v) => v.toFixed(2),
-                           [{points: losses, class: 'first'}, {points: held, class: 'second'}], goToStep)]);
+  if (live || curves.step.length > 1) {
+    const chart = new Chart('Loss over training', (v) => v.toFixed(2), goToStep);
+    whenLonger(() => {
+      const losses = report.curves.step.map((step, i) => [step, report.curves.loss[i]]);
+      chart.draw(0, Math.max(0.01, ...losses.map((p) => p[1] ?? 0)),
+                 [{points: losses, class: 'first'}, {points: report.curves.evaluations.map((e) => [e[0], e[1]]), class: 'second'}]);
+    });
+    charts.push(['Loss, nats a counted token (line: training, dashed: unseen sequences)', chart]);
   }
-  if (curves.evaluations.length > 0)
-    charts.push(['On unseen sequences: exact match (line), share of tokens right (dashed)',
-                 new Chart('Accuracy over training', 0, 1, (v) => percent(v).replace('.0', ''),
-                           [{points: curves.evaluations.map((e) => [e[0], e[3]]), class: 'first'},
-                            {points: curves.evaluations.map((e) => [e[0], e[2]]), class: 'second'}], goToStep)]);
+  if (live || curves.evaluations.length > 0) {
+    const chart = new Chart('Accuracy over training', (v) => percent(v).replace('.0', ''), goToStep);
+    whenLonger(() => chart.draw(0, 1, [[3, 'first'], [2, 'second']].map(([column, kind]) =>
+        ({points: report.curves.evaluations.map((e) => [e[0], e[column]]), class: kind}))));
+    charts.push(['On unseen sequences: exact match (line), share of tokens right (dashed)', chart]);
+  }
   if (charts.length === 0) return null;
   follow((changed) => {
     if (changed.has('snapshot')) for (const [, chart] of charts) chart.moveTo(currentSnapshot().step);

@@ -26,6 +26,12 @@ function headButton(head) {
   return button;
 }
 
+function layerRow(layer, heads) {
+  const row = element('div', {class: 'layer', role: 'group', 'aria-label': `Layer ${layer}`}, ...heads.map(headButton));
+  row.style.setProperty('--heads', heads.length);
+  return row;
+}
+
 function headsSection() {
   const groups = Object.entries(kKinds).filter(([kind]) => report.heads.some((head) => head.kind === kind));
   const parts = groups.map(([kind, title]) => {
@@ -33,11 +39,11 @@ function headsSection() {
     const layers = [...new Set(heads.map((head) => head.layer))];
     const what = heads.some((head) => head.hasRule) ? 'pattern match' : 'sharpness';
     return element('div', {class: 'group'}, element('h3', {text: `${title}, with its ${what}`}),
-                   ...layers.map((layer) => element('div', {class: 'layer', role: 'group', 'aria-label': `Layer ${layer}`},
-                                                    ...heads.filter((head) => head.layer === layer).map(headButton))));
+                   ...layers.map((layer) => layerRow(layer, heads.filter((head) => head.layer === layer))));
   });
   return section('Every head', 'A row a layer. Rows of a map are queries, columns are keys, the first token is top left. ' +
-                 'All maps share one fixed scale, so their colours compare over heads and over time.', ...parts);
+                 'All maps share one fixed scale, so their colours compare over heads and over time.', ...parts,
+                 legend(viridis, '0', '1', 'Weights', [['masked-mark', 'masked']]));
 }
 
 // --- the chosen head
@@ -55,19 +61,60 @@ function mapSpec(map) {
     const first = weightsOf(report.snapshots[0], head);
     return signedSpec((slot) => weight(slot) - first[slot] / kOne, 1);
   }
-  const source = snapshot.detail?.heads[head.index][map === 'norm' ? 'norm' : 'gradient'];
+  if (map === 'rollout') return view.rows === view.columns && head.kind !== 'cross' ? {...unsigned(...rollout(snapshot, head)), view: rolled.view} : null;
+  const source = snapshot.detail?.heads[head.index][map === 'effect' ? 'gradient' : map];
   if (!source) return null;
-  const read = (slot) => source.values[view.cells[slot]] / 32767 * source.largest;
+  const read = (slot) => {
+    const packed = source.values[view.cells[slot]];
+    return packed === kNoNumber ? NaN : packed / 32767 * source.largest;
+  };
   if (map === 'norm') return {...unsigned(read, source.largest), text: (x) => x < 0.005 ? '' : x.toFixed(2)};
   const value = map === 'effect' ? (slot) => read(slot) * weight(slot) : read;
   return signedSpec(value, largestOf(value, view) || 1);
+}
+
+// Attention rollout (Abnar and Zuidema 2020): through each layer half of the mean over its heads, half the residual path.
+// A cell that no path reaches is masked. Kept for the last moment and layer asked for.
+const rolled = {};
+function rollout(snapshot, head) {
+  if (rolled.snapshot !== snapshot || rolled.kind !== head.kind || rolled.layer !== head.layer) {
+    const {rows: T, rowTokens, columnTokens} = head.view;
+    let total = null;
+    for (let layer = 0; layer <= head.layer; ++layer) {
+      const heads = report.heads.filter((h) => h.kind === head.kind && h.layer === layer);
+      const mixed = new Float64Array(T * T);
+      for (let i = 0; i < T; ++i) mixed[i * T + i] = 0.5;
+      for (const h of heads) {
+        const weights = weightsOf(snapshot, h);
+        for (const [slot, cell] of h.view.cells.entries())
+          mixed[cell] += (weights[slot] === kNoWeight ? NaN : weights[slot] / kOne) / heads.length / 2;
+      }
+      total = total ? product(mixed, total, T) : mixed;
+    }
+    const reached = Int32Array.from(total.keys()).filter((cell) => total[cell] !== 0), slot = new Int32Array(T * T).fill(-1);
+    for (const [i, cell] of reached.entries()) slot[cell] = i;
+    Object.assign(rolled, {snapshot, kind: head.kind, layer: head.layer, total,
+                           view: {rows: T, columns: T, rowTokens, columnTokens, cells: reached, slot}});
+  }
+  return [(slot) => rolled.total[rolled.view.cells[slot]], 1];
+}
+
+function product(a, b, T) {
+  const out = new Float64Array(T * T);
+  for (let i = 0; i < T; ++i)
+    for (let k = 0; k < T; ++k) {
+      const x = a[i * T + k];
+      if (x === 0) continue;
+      for (let j = 0; j < T; ++j) out[i * T + j] += x * b[k * T + j];
+    }
+  return out;
 }
 
 function largestOf(value, view) {
   let most = 0;
   for (let slot = 0; slot < view.cells.length; ++slot) {
     const x = Math.abs(value(slot));
-    if (x > most) most = x;
+    if (x > most) most = x;  // never when it is not a number
   }
   return most;
 }
@@ -86,8 +133,8 @@ function describeCell(query, key) {
   let words = `${where}, weight ${broken ? 'is not a number between 0 and 1' : weight.toFixed(4)}`;
   if (state.map !== 'weights') {
     const spec = mapSpec(state.map);
-    const slot = view.slot[query * view.columns + key];
-    if (spec) words += `, ${kMaps[state.map]} ${spec.value(slot).toPrecision(4)}`;
+    const slot = (spec?.view ?? view).slot[query * view.columns + key];
+    if (spec && slot >= 0) words += `, ${kMaps[state.map]} ${spec.value(slot).toPrecision(4)}`;
   }
   return head.view.ideal[query] === key ? `${words} (the rule looks here)` : words;
 }
@@ -102,6 +149,13 @@ function badRows() {
   for (const [i, sum] of sums.entries())
     if (!(Math.abs(sum - 1) <= view.columns * 1e-5)) bad.push(`${i}: ${Number.isNaN(sum) ? 'holds what is no weight' : sum.toFixed(5)}`);
   return bad.length ? `Rows that do not sum to 1: ${bad.slice(0, 6).join('; ')}${bad.length > 6 ? ' and more' : ''}.` : '';
+}
+
+// Why a map cannot be shown here.
+function missing(map) {
+  if (map === 'rollout') return 'Rollout follows self-attention through its layers; this is cross-attention.';
+  if (map === 'knockOut') return 'Cells are knocked out at the last step alone, of models small enough: not computed at this step.';
+  return `${kMaps[map]} needs the model's parameters, which were not kept at this step.`;
 }
 
 const kCaution = 'A weight says how much of a value is mixed in here. It does not explain the decision: the values, ' +
@@ -132,45 +186,43 @@ function headSection() {
   follow(() => {
     const head = currentHead(), snapshot = currentSnapshot();
     title.textContent = `${head.fullName}: ${kKinds[head.kind].toLowerCase()}, layer ${head.layer}, head ${head.head}`;
-    finding.textContent = snapshot.findings[head.index];
+    finding.textContent = whole(snapshot.findings[head.index]);
     const detail = nearestDetail(snapshot);
     const words = detail?.heads[head.index].without ?? '';
     const agreement = detail?.heads[head.index].agreement;
-    without.textContent = words + (agreement !== undefined && agreement !== null ?
+    without.textContent = whole(words) + (agreement !== undefined && agreement !== null ?
         ` Weights and |A · dL/dA| agree with Kendall's tau ${agreement.toFixed(2)}.` : '');
     without.classList.toggle('old', Boolean(detail && snapshot.detail !== detail));
     if (without.classList.contains('old') && without.textContent)
       without.textContent += ` (At step ${grouped(report.snapshots[detail.snapshot].step)}: parameters were not kept here.)`;
     choice.value = state.map;
     const wanted = mapSpec(state.map), spec = wanted ?? mapSpec('weights');
-    stale.textContent = wanted ? '' : `${kMaps[state.map]} needs the model's parameters, which were not kept at this step. ` +
-        'Shown are the weights.';
-    large.draw({...spec, view: head.view, query: state.query, key: state.key, transpose: state.transpose, wanted: 44,
+    stale.textContent = wanted ? '' : `${missing(state.map)} Shown are the weights.`;
+    const idealKey = `${head.index} ${state.transpose} ${matchMedia('(prefers-color-scheme: dark)').matches}`;
+    if (idealKey !== drawnIdeal) drawIdeal(ideal, head);
+    drawnIdeal = idealKey;
+    idealBox.hidden = !head.hasRule;  // before the large map, which takes the width that this leaves
+    large.draw({view: head.view, ...spec, query: state.query, key: state.key, transpose: state.transpose, wanted: 44,
                 ideal: head.hasRule ? head.view.ideal : null});
     warning.textContent = badRows();
-    const idealKey = `${head.index} ${large.size} ${state.transpose} ${matchMedia('(prefers-color-scheme: dark)').matches}`;
-    if (idealKey !== drawnIdeal) drawIdeal(ideal, head, large.size);
-    drawnIdeal = idealKey;
-    idealBox.hidden = !head.hasRule;
     const format = (x) => Number(x.toPrecision(3)).toString().replace('-', '−');
     const marks = [['masked-mark', 'masked']];
     if (head.hasRule) marks.push(['rule-mark', 'the rule looks here']);
     legends.replaceChildren(legend(spec.colours, format(spec.least), format(spec.most), kMaps[wanted ? state.map : 'weights'], marks));
   }, large.node);
-  window.addEventListener('resize', () => drawAll());
   return element('section', {'aria-labelledby': 'the-head', id: 'learned-by-heart'}, title, finding, without, controls,
                  element('p', {class: 'note', text: 'Read along a row: its weights say how that query mixes the values, and sum to 1. ' +
                      'Rows are queries, columns are keys. Arrow keys move the cell.'}),
                  stale,
-                 element('div', {class: 'maps'}, element('div', {class: 'large'}, large.readout, large.node), idealBox),
-                 legends, warning, headTable(), element('p', {class: 'caution', text: kCaution}));
+                 element('div', {class: 'maps'}, element('div', {class: 'large'}, large.readout, large.node, legends), idealBox),
+                 warning, headTable(), element('p', {class: 'caution', text: kCaution}));
 }
 
 // The rule's pattern, in the same colours.
-function drawIdeal(canvas, head, size) {
+function drawIdeal(canvas, head) {
   if (!head.hasRule) return;
   const {view} = head;
-  const cell = Math.max(1, Math.min(Math.floor(size / 2), 14));
+  const cell = clamp(Math.floor(260 / Math.max(view.rows, view.columns)), 1, 14);
   const across = state.transpose ? view.rows : view.columns, down = state.transpose ? view.columns : view.rows;
   canvas.width = across * cell;
   canvas.height = down * cell;

@@ -40,30 +40,54 @@ function workOut(head, detail, query, temperature, causal) {
 const lengthOf = (vector) => Math.hypot(...vector);
 
 // A vector as a strip of colours, for the eye alone; nothing when all of it is next to nothing.
-function stripOf(vector, most) {
-  if (!vector.some((x) => Math.abs(x) > 0.01 * most)) return '';
-  const canvas = element('canvas', {class: 'vector', width: vector.length, height: 1, 'aria-hidden': 'true'});
-  const context = canvas.getContext('2d');
-  for (const [i, x] of vector.entries()) {
-    context.fillStyle = css(diverging(most > 0 ? x / most : 0));
-    context.fillRect(i, 0, 1, 1);
-  }
-  return canvas;
+function drawStrip(canvas, vector, most) {
+  canvas.hidden = !vector.some((x) => Math.abs(x) > 0.01 * most);
+  if (canvas.hidden) return;
+  if (canvas.width !== vector.length) canvas.width = vector.length;
+  const image = new ImageData(vector.length, 1), pixels = new Uint32Array(image.data.buffer);
+  for (const [i, x] of vector.entries()) pixels[i] = signedScale[Math.round(127.5 * (1 + clamp(x / most, -1, 1)))];
+  canvas.getContext('2d').putImageData(image, 0, 0);
 }
 
-function ledgerRow(head, step, j, most) {
-  const cells = (...texts) => texts.map((text) => element('td', {class: 'number', text}));
-  const row = element('tr', {class: j === state.key ? 'chosen' : ''},
-                      element('th', {scope: 'row', text: label(head.view.columnTokens, j)}),
-                      ...cells(digits(step.dot), digits(step.score)));
-  if (!step.visible)
-    row.append(element('td', {class: 'masked', colspan: 4, text: 'masked'}), ...cells(digits(0)),
-               element('td', {}, stripOf(step.mixed, most)));
-  else
-    row.append(...cells('visible', digits(step.shifted), digits(step.exp)), element('td', {class: 'number'},
-               element('meter', {min: 0, max: 1, value: step.weight, 'aria-hidden': 'true'}), digits(step.weight)),
-               ...cells(digits(lengthOf(step.mixed))), element('td', {}, stripOf(step.mixed, most)));
-  return row;
+// A row of the ledger: made once, then filled with the numbers of each step.
+class LedgerRow {
+  constructor() {
+    const cell = () => element('td', {class: 'number'});
+    this.key = element('th', {scope: 'row'});
+    [this.dot, this.score, this.shifted, this.exp, this.length] = Array.from({length: 5}, cell);
+    this.mask = element('td', {class: 'number', text: 'visible'});
+    this.meter = element('meter', {min: 0, max: 1, 'aria-hidden': 'true'});
+    this.weight = document.createTextNode('');
+    this.weightCell = element('td', {class: 'number'}, this.meter, this.weight);
+    this.masked = element('td', {class: 'masked', colspan: 4, text: 'masked'});
+    this.strip = element('canvas', {class: 'vector', width: 1, height: 1, 'aria-hidden': 'true'});
+    this.node = element('tr', {}, this.key, this.dot, this.score, this.masked, this.length, element('td', {}, this.strip));
+    this.visible = false;
+  }
+
+  fill(name, step, chosen, most) {
+    this.node.classList.toggle('chosen', chosen);
+    if (this.key.textContent !== name) this.key.textContent = name;
+    this.dot.textContent = digits(step.dot);
+    this.score.textContent = digits(step.score);
+    if (step.visible !== this.visible) {
+      const whole = [this.mask, this.shifted, this.exp, this.weightCell];
+      if (step.visible) this.masked.replaceWith(...whole);
+      else {
+        this.mask.before(this.masked);
+        for (const part of whole) part.remove();
+      }
+      this.visible = step.visible;
+    }
+    if (step.visible) {
+      this.shifted.textContent = digits(step.shifted);
+      this.exp.textContent = digits(step.exp);
+      this.meter.value = step.weight;
+      this.weight.data = digits(step.weight);
+    }
+    this.length.textContent = digits(lengthOf(step.mixed));
+    drawStrip(this.strip, step.mixed, most);
+  }
 }
 
 function ledgerSection() {
@@ -85,6 +109,7 @@ function ledgerSection() {
   const temperatureText = element('output', {for: 'temperature'});
   const causal = element('input', {type: 'checkbox', id: 'causal', onchange: () => go({causal: causal.checked})});
   const reset = element('button', {type: 'button', text: 'As trained', onclick: () => go({temperature: 1, causal: null})});
+  const rows = [], total = element('canvas', {class: 'vector', width: 1, height: 1, 'aria-hidden': 'true'});
   let queryTokens = null;
   const headings = ['key', 'q · k', '÷ √d', 'mask', '− largest', 'exp', 'weight', '|weight × v|', 'weight × v'];
   follow(() => {
@@ -112,9 +137,14 @@ function ledgerSection() {
       return;
     }
     const row = workOut(head, detail.heads[head.index], state.query, state.temperature, state.causal);
-    const most = Math.max(...row.steps.flatMap((s) => [...s.mixed].map(Math.abs)), 1e-12);
+    const most = row.steps.reduce((top, s) => s.mixed.reduce((m, x) => Math.max(m, Math.abs(x)), top), 1e-12);
     const first = clamp(state.key - kMostRows / 2, 0, Math.max(row.steps.length - kMostRows, 0));
-    body.replaceChildren(...row.steps.slice(first, first + kMostRows).map((s, i) => ledgerRow(head, s, first + i, most)));
+    const shownSteps = row.steps.slice(first, first + kMostRows);
+    while (rows.length < shownSteps.length) rows.push(new LedgerRow());
+    for (const [i, s] of shownSteps.entries())
+      rows[i].fill(label(head.view.columnTokens, first + i), s, first + i === state.key, most);
+    if (body.childElementCount !== shownSteps.length) body.replaceChildren(...rows.slice(0, shownSteps.length).map((r) => r.node));
+    drawStrip(total, row.output, Math.max(...row.output.map(Math.abs), 1e-12));
     caption.textContent = `${head.fullName}, query ${label(head.view.rowTokens, state.query)}, step ${grouped(step)}` +
         (row.steps.length > kMostRows ? `; ${kMostRows} of ${row.steps.length} keys, around the chosen one` : '');
     const sum = row.steps.reduce((total, s) => f32(total + s.weight), 0);
@@ -123,7 +153,7 @@ function ledgerSection() {
                                  element('td', {class: 'number', text: digits(row.sum)}),
                                  element('td', {class: 'number', text: digits(sum)}),
                                  element('td', {class: 'number', text: digits(lengthOf(row.output))}),
-                                 element('td', {}, stripOf(row.output, Math.max(...[...row.output].map(Math.abs), 1e-12)))));
+                                 element('td', {}, total)));
     output.textContent = `The head's output for this query: [${[...row.output].map((x) => digits(x)).join(', ')}]`;
   }, body);
   const table = element('table', {class: 'ledger', id: 'ledger'}, caption,

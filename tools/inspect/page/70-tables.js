@@ -83,20 +83,22 @@ function measuresSection() {
   const names = report.measureNames.filter((name) => report.heads.some((head) => !Number.isNaN(measureAt(currentSnapshot(), head, name))));
   const figures = names.map((name) => {
     const [title, meaning] = kMeasures[name];
-    const lines = report.heads.map((head) => ({
-      points: report.snapshots.map((snapshot) => [snapshot.step, measureAt(snapshot, head, name)]),
-      class: 'other'
-    }));
-    const all = lines.flatMap((line) => line.points.map((p) => p[1])).filter((x) => !Number.isNaN(x));
-    const most = name === 'distance' ? Math.max(1, ...all) : 1, least = name === 'distance' ? Math.min(0, ...all) : 0;
-    const chart = new Chart(`${title} over training`, least, most, (v) => v.toFixed(1), lines, goToStep);
+    const chart = new Chart(`${title} over training`, (v) => v.toFixed(1), goToStep);
+    whenLonger(() => {
+      const lines = report.heads.map((head) => ({
+        points: report.snapshots.map((snapshot) => [snapshot.step, measureAt(snapshot, head, name)]),
+        class: 'other'
+      }));
+      const all = lines.flatMap((line) => line.points.map((p) => p[1])).filter((x) => !Number.isNaN(x));
+      chart.draw(name === 'distance' ? Math.min(0, ...all) : 0, name === 'distance' ? Math.max(1, ...all) : 1, lines);
+    });
     const value = element('span', {class: 'number'});
-    const node = figure('', chart), paths = [...chart.node.querySelectorAll('.line')];
+    const node = figure('', chart);
     follow((changed) => {
       if (!changed.has('snapshot') && !changed.has('head')) return;
       chart.moveTo(currentSnapshot().step, state.head);
       if (changed.has('head')) {
-        for (const [h, path] of paths.entries()) path.classList.toggle('chosen', h === state.head);
+        for (const [h, path] of chart.paths.entries()) path.classList.toggle('chosen', h === state.head);
         for (const [h, dot] of chart.dots.entries()) dot.classList.toggle('hidden', h !== state.head);
       }
       value.textContent = `${currentHead().fullName}: ${digits(measureAt(currentSnapshot(), currentHead(), name), 3)}`;

@@ -31,13 +31,31 @@ function circuitsSection() {
   const show = () => {
     const {largest, copying} = {...matrix(), copying: circuits.heads[state.head].copying};
     title.textContent = `${currentHead().fullName}: copying score ${digits(copying, 2)} (1: a key makes itself likely).`;
-    map.draw({...signedSpec(value, largest || 1), view, query: here.row, key: here.column, transpose: false, wanted: 26, ideal: null});
+    map.draw({...signedSpec(value, largest || 1), view, query: here.row, key: here.column, transpose: false, wanted: 34, ideal: null});
     const format = (x) => Number(x.toPrecision(3)).toString().replace('-', '−');
     legends.replaceChildren(legend((x) => diverging(2 * x - 1), format(-largest), format(largest), kinds[here.kind][0], []));
   };
+  const reads = compositionTable();
   follow((changed) => changed.has('head') && show(), map.node);
   return section('Circuits', 'W_E W_QK W_Eᵀ and W_E W_OV W_U of the trained model, without norms, positions and biases ' +
                  '(Elhage et al. 2021). This picture has a scale of its own.', title,
                  element('div', {class: 'controls'}, element('label', {for: 'circuit'}, 'Show ', choice)),
-                 element('div', {class: 'large circuit'}, map.readout, map.node), legends);
+                 element('div', {class: 'large circuit'}, map.readout, map.node), legends, reads);
+}
+
+// What the chosen head reads of what heads below it write.
+function compositionTable() {
+  if (!report.compositions) return null;
+  const body = element('tbody'), caption = element('caption');
+  const node = element('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Composition'}, element('table', {}, caption,
+      element('thead', {}, element('tr', {}, ...['written by', 'by its queries', 'by its keys', 'by its values'].map((text) => element('th', {scope: 'col', text})))), body));
+  follow((changed) => {
+    if (!changed.has('head')) return;
+    const pairs = report.compositions.filter(([, to]) => to === state.head);
+    node.hidden = pairs.length === 0;
+    caption.textContent = `How much ${currentHead().fullName} reads of earlier heads: |W_to W_from| / (|W_to| |W_from|)`;
+    body.replaceChildren(...pairs.map(([from, , ...scores]) => element('tr', {}, element('th', {scope: 'row', text: report.heads[from].fullName}),
+        ...scores.map((x) => element('td', {class: 'number', text: digits(x, 3)})))));
+  }, node);
+  return node;
 }

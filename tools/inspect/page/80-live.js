@@ -1,19 +1,17 @@
-// While a run still trains: asks its server whether there is more to see, and then shows it from the same place.
+// While a run still trains: asks its server for what came since, and lets the page grow in place. Who looks at the newest
+// moment goes on with it; who looks at an earlier one stays there.
 
 function liveBar() {
   if (!report.about.live) return null;
-  const text = element('p', {class: 'live', role: 'status', text: 'Live: this run is training.'});
-  const newest = state.snapshot >= report.snapshots.length - 1;
-  let step = -1;
+  const text = element('p', {class: 'live', text: 'Live: this run is training.'});
   const ask = async () => {
     try {
-      const answer = await (await fetch('state')).json();
-      if (answer.step !== step) text.textContent = `Live: step ${grouped(answer.step)}.`;
-      step = answer.step;
-      // Only while nobody is in the middle of something: the page is made anew from the same address.
-      if (answer.snapshots > report.snapshots.length && !document.hidden && newest === isNewest() && !isBusy()) return location.reload();
+      const answer = await fetch(`more?after=${report.snapshots.at(-1)?.step ?? -1}`);
+      if (answer.ok) grow(await answer.json());
+      text.textContent = `Live: step ${grouped(report.curves.step.at(-1) ?? 0)}.`;
       setTimeout(ask, 1000);
     } catch {
+      text.setAttribute('role', 'status');  // the steps are not read out, the end is
       text.textContent = 'The training has ended, or was stopped. This page keeps what it has; report.html in the run folder holds all of it.';
     }
   };
@@ -21,5 +19,15 @@ function liveBar() {
   return text;
 }
 
-const isNewest = () => state.snapshot >= report.snapshots.length - 1;
-const isBusy = () => document.querySelector('dialog[open], details[open]') !== null || document.activeElement?.tagName === 'SELECT';
+function grow({snapshots, curves, bytes}) {
+  const wasNewest = state.snapshot === report.snapshots.length - 1;
+  const from = bytesOf(bytes);
+  for (const snapshot of snapshots) {
+    unpack(snapshot, from);
+    report.snapshots.push(snapshot);
+  }
+  report.curves = curves;
+  for (const redraw of growing) redraw();
+  if (wasNewest) state.snapshot = report.snapshots.length - 1;
+  drawAll();
+}
