@@ -45,15 +45,17 @@ Flags random_flags(const Shape& shape, rng::Generator& random) {
   return flags;
 }
 
-void compare(const Arrays& x, const Flags* flags, bool causal) {
+void compare(const Arrays& x, const Flags* flags, bool causal, Index window) {
   const Index ahead = x[1].shape[-2] - x[0].shape[-2];
   const Reference naive = [&](const Arrays& a) {
     return reference::attention(a, 1 / std::sqrt(static_cast<double>(a[0].shape[-1])), [&](const Position& at) {
-      return (!causal || at.back() <= at[at.size() - 2] + ahead) && (!flags || flags->at(at));
+      const Index distance = at.back() - at[at.size() - 2] - ahead;
+      return (!causal || distance <= 0) && (!window || std::abs(distance) < window) && (!flags || flags->at(at));
     });
   };
   const auto options = [&](Tape& tape) {
-    return Attention{.mask = (causal ? Mask::causal() : Mask()) & (flags ? Mask::allow(flags->on(tape)) : Mask())};
+    return Attention{.mask = (causal ? Mask::causal() : Mask()) & (window ? Mask::window(window) : Mask()) &
+                             (flags ? Mask::allow(flags->on(tape)) : Mask())};
   };
   const auto fused = [&](Tape& tape, In in) { return attention(in[0], in[1], in[2], options(tape)); };
   const auto twin = [&](Tape& tape, In in) { return composed::attention(in[0], in[1], in[2], options(tape)); };
@@ -75,15 +77,20 @@ TEST(Attention, EqualsThreeLoopsForEveryMixOfSmallSizes_F07) {
       for (const Index T : sizes)
         for (const Index S : sizes) {
           SCOPED_TRACE("B, H, T, S = " + Shape({B, H, T, S}).str());
-          const Arrays x{random_array({B, H, T, 2}, random), random_array({B, H, S, 2}, random),
-                         random_array({B, H, S, 2}, random)};
+          // values of another width, and in turns keys and values of each head, or of all heads, or of all batches
+          const bool of_heads = (T + S) % 2 == 0, of_batches = (B + H) % 3 == 0;
+          const Index kv_heads = of_heads ? 1 : H, v_batches = of_batches ? 1 : B;
+          const Arrays x{random_array({B, H, T, 2}, random), random_array({B, kv_heads, S, 2}, random),
+                         random_array({v_batches, kv_heads, S, 3}, random)};
           const Flags padding = random_flags({B, 1, 1, S}, random), pairs = random_flags({T, S}, random),
                       each = random_flags({B, H, T, S}, random), heads = random_flags({H, 1, S}, random);
           for (const Flags* flags : {static_cast<const Flags*>(nullptr), &padding, &pairs, &each, &heads})
             for (const bool causal : {false, true}) {
               SCOPED_TRACE((causal ? "causal, allowed " : "allowed ") + (flags ? flags->shape.str() : "everything"));
-              if (!causal || T <= S) compare(x, flags, causal);
+              if (!causal || T <= S) compare(x, flags, causal, 0);
             }
+          for (const Index window : {1, 2})
+            if (T <= S) compare(x, nullptr, window == 2, window);
         }
 }
 
