@@ -193,7 +193,8 @@ void inspect_matrices(const InspectFlags& flags, Command& command) {
     throw ConfigError(error_line("inspect", flags.model + " holds attention alone, no model to run", {},
                                  "leave out --input and what changes the model"));
   const std::vector<AttentionMap> maps = read_matrices(flags.model, flags.tokens);
-  const AttentionMap& large = chosen_head(maps, {}, flags);
+  const std::vector<HeadMeasure> unmeasured;
+  const AttentionMap& large = chosen_head(maps, unmeasured, flags);
   const std::string name = name_in_report(flags.model);
   if (!flags.files.html.empty()) {
     Report report;
