@@ -10,8 +10,8 @@ double kendall_tau(std::span<const double> a, std::span<const double> b) {
   double balance = 0, untied_a = 0, untied_b = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
-      const double x = static_cast<double>((a[i] > a[j]) - (a[i] < a[j]));
-      const double y = static_cast<double>((b[i] > b[j]) - (b[i] < b[j]));
+      const auto x = static_cast<double>((a[i] > a[j]) - (a[i] < a[j]));
+      const auto y = static_cast<double>((b[i] > b[j]) - (b[i] < b[j]));
       balance += x * y;
       untied_a += x * x;
       untied_b += y * y;
