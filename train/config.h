@@ -12,9 +12,14 @@
 
 namespace tapehead {
 
+enum class OptimizerKind { adamw };
+enum class ScheduleKind { cosine, constant };  // of the learning rate, after the warmup
+
 struct TrainConfig {
   std::int64_t steps = 1000;
   std::int64_t batch = 64;
+  OptimizerKind optimizer = OptimizerKind::adamw;
+  ScheduleKind schedule = ScheduleKind::cosine;
   double learning_rate = 2e-3;
   double min_learning_rate = 0;
   double beta1 = 0.9, beta2 = 0.99, eps = 1e-8;

@@ -40,6 +40,15 @@ const Names& names(ScoringKind) {
   return list;
 }
 
+const Names& names(OptimizerKind) {
+  static const Names list = {"adamw"};
+  return list;
+}
+const Names& names(ScheduleKind) {
+  static const Names list = {"cosine", "constant"};
+  return list;
+}
+
 std::string joined(const Names& list) {
   std::string text;
   for (const std::string& name : list) text += (text.empty() ? "" : ", ") + name;
@@ -300,6 +309,8 @@ std::vector<ConfigKey> config_keys(Config& config) {
       {"model.init_std", &m.init_std, above_zero(10), "", "standard deviation of initial weights"},
       {"train.steps", &t.steps, between(1, 1e9), "steps", "at most"},
       {"train.batch", &t.batch, between(1, 65536), "sequences", "of one step"},
+      {"train.optimizer", &t.optimizer, {}, "", "what takes a step along the gradient"},
+      {"train.schedule", &t.schedule, {}, "", "of the learning rate, after the warmup"},
       {"train.learning_rate", &t.learning_rate, above_zero(1000), "", "at the end of the warmup"},
       {"train.min_learning_rate", &t.min_learning_rate, between(0, 1000), "", "the cosine falls towards it"},
       {"train.beta1", &t.beta1, fraction(), "", "AdamW: decay of the mean of gradients"},

@@ -23,8 +23,9 @@ using SettingValue = std::variant<bool, std::int64_t, double, std::string, std::
 struct ConfigKey {
   std::string name;  // "model.heads"
   std::variant<std::int64_t*, std::uint64_t*, double*, bool*, std::vector<std::string>*, ModelKind*, PositionKind*,
-               NormKind*, NormOrder*, ActivationKind*, ScoringKind*, std::optional<std::int64_t>*,
-               std::optional<double>*, std::optional<ActivationKind>*, std::optional<ScoringKind>*>
+               NormKind*, NormOrder*, ActivationKind*, ScoringKind*, OptimizerKind*, ScheduleKind*,
+               std::optional<std::int64_t>*, std::optional<double>*, std::optional<ActivationKind>*,
+               std::optional<ScoringKind>*>
       target;      // an optional one belongs to a layer that may differ from the others
   Interval range;  // of numbers
   std::string unit;

@@ -133,8 +133,8 @@ struct Normal {
 };
 /// In float: Phi(-|x|) = e^(-x^2 / 2) t P(t) with t = 1 / (1 + 0.35 |x|); P, of degree 8, is a least-squares fit at
 /// 2000 Chebyshev points, reweighted towards the smallest relative error (Lawson), which is 0.5 ulp before rounding. 6
-/// ulp after it, in both tails; 0 below -12.5, where the result would soon be too small. In double: the C library, whose
-/// argument is rounded: 250 ulp at -12.5, fewer than 2 near 0.
+/// ulp after it, in both tails; 0 below -12.5, where the result would soon be too small. In double: the C library,
+/// whose argument is rounded: 250 ulp at -12.5, fewer than 2 near 0.
 [[gnu::always_inline]] inline Packet normal_ratio(Packet t) {
   return t * polynomial(t, {Real(0.13962141), Real(0.13986187), Real(0.11983287), Real(0.10550799), Real(-0.023109814),
                             Real(0.15917413), Real(-0.25571424), Real(0.14397168), Real(-0.029145928)});

@@ -60,7 +60,8 @@ TEST(SimdMath, KeepsItsErrorBounds) {
   EXPECT_LE(worst(sample(-far, far), sigmoid_of, [](long double x) { return 1 / (1 + std::exp(-x)); }), 2.5);
   const auto cdf = [](long double x) { return std::erfc(-x / std::sqrt(2.0L)) / 2; };
   EXPECT_LE(worst(sample(-12.5, 12.5), cdf_of, cdf), kDouble ? 250 : 6);
-  EXPECT_LE(worst(sample(-12.5, 12.5), bell_of, [](long double x) { return std::exp(-x * x / 2); }), kDouble ? 250 : 2.1);
+  EXPECT_LE(worst(sample(-12.5, 12.5), bell_of, [](long double x) { return std::exp(-x * x / 2); }),
+            kDouble ? 250 : 2.1);
 }
 
 TEST(SimdMath, HasItsLimitsAndKeepsNaN) {

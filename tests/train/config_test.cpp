@@ -79,11 +79,12 @@ TEST(Config, SuggestsForAnUnknownKey) {
   EXPECT_EQ(refusal("a\nb=2"), "[config] unknown key 'a\\x0ab'.");
 }
 
-// Settings of the design that nothing implements yet must not be taken and ignored.
+// What nothing implements must not be taken and ignored.
 TEST(Config, RefusesSettingsThatDoNothing) {
-  for (const char* key :
-       {"train.optimizer", "train.schedule", "model.vocabulary", "model.layer", "model.layer.x.heads"})
+  for (const char* key : {"model.vocabulary", "model.layer", "model.layer.x.heads"})
     EXPECT_TRUE(contains(refusal(std::string(key) + "=1"), "unknown key")) << key;
+  EXPECT_TRUE(contains(refusal("train.optimizer=adam"), "Did you mean 'adamw'?"));
+  EXPECT_TRUE(contains(refusal("train.schedule=linear"), "cosine, constant"));
 }
 
 TEST(Config, OneLayerMayDiffer) {

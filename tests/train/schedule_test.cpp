@@ -19,6 +19,13 @@ TrainConfig schedule(std::int64_t warmup, std::int64_t steps, double rate = 1, d
   return config;
 }
 
+TEST(Schedule, ConstantRisesAndStays) {
+  TrainConfig config = schedule(3, 10, 0.4, 0.1);
+  config.schedule = ScheduleKind::constant;
+  for (const auto& [step, rate] : {std::pair<std::int64_t, double>{1, 0.1}, {3, 0.3}, {4, 0.4}, {10, 0.4}})
+    EXPECT_DOUBLE_EQ(learning_rate(config, step), rate) << step;
+}
+
 TEST(Schedule, EveryPairOfWarmupAndTotalStaysInRange_F65) {
   for (const std::int64_t warmup : {0, 1, 2, 10})
     for (const std::int64_t steps : {1, 2, 10})
