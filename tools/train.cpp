@@ -214,12 +214,10 @@ std::unique_ptr<Task> task_of(const TrainOptions& options) {
 
 // Makes the model and lets it read one sequence: what settings contradict each other shows before any file is touched.
 // Returns how many parameters it has.
-std::int64_t rehearse(const TrainOptions& options) {
-  const Config& config = options.config;
-  const std::unique_ptr<Task> task = task_of(options);
-  Model model(config.model_for(*task), config.seed);
+std::int64_t rehearse(const Config& config, const ModelConfig& of_task, const Task& task) {
+  Model model(of_task, config.seed);
   const Learner learner(model, config.train, config.seed, 1);
-  const Batch batch = BatchSource(*task, layout_of(config.model.kind), 1, config.seed).training(1);
+  const Batch batch = BatchSource(task, layout_of(config.model.kind), 1, config.seed).training(1);
   Tape tape(model.parameters);
   NoGrad no_grad(tape);
   tape.training = true;
@@ -288,9 +286,10 @@ void run_train(const TrainFlags& flags, Command& command) {
   set_threads(flags.threads);
   if (!flags.data.empty()) options.text = Text::decode(read_file(flags.data), flags.data);
   options.config.check();
-  const ModelConfig model = options.config.model_for(*task_of(options));
+  const std::unique_ptr<Task> task = task_of(options);
+  const ModelConfig model = options.config.model_for(*task);
   require_memory(model, options.config.train.batch);
-  const std::int64_t parameters = rehearse(options);
+  const std::int64_t parameters = rehearse(options.config, model, *task);
   if (!folder)
     folder.emplace(flags.out.empty() ? new_run_folder(options.config.task)
                                      : prepare_run_folder(flags.out, flags.force, false));
