@@ -249,6 +249,9 @@ const std::vector<Shapes> kGroupedHeads{{{2, 4, 3, 2}, {2, 2, 5, 2}, {2, 2, 5, 3
                                         {{4, 3, 2}, {2, 3, 2}, {1, 3, 2}},
                                         {{6, 1, 2}, {3, 1, 2}, {2, 1, 1}},
                                         {{0, 4, 3, 2}, {0, 2, 3, 2}, {2, 3, 2}}};
+const std::vector<Shapes> kGroupedHeadsWithBias{{{2, 4, 3, 2}, {2, 2, 5, 2}, {2, 2, 5, 3}, {4, 1, 5}},
+                                                {{4, 3, 2}, {2, 3, 2}, {1, 3, 2}, {3, 3}},
+                                                {{6, 1, 2}, {3, 2, 2}, {2, 2, 1}, {6, 1, 1}}};
 
 void add_attention(Rows& rows) {
   rows.push_back(attention_row("", kAttention, [](Tape&, In) { return Attention{}; }));
@@ -272,6 +275,9 @@ void add_attention(Rows& rows) {
     return Attention{.mask = Mask::causal(), .slopes = slopes(tape, heads)};
   }));
   rows.push_back(attention_row("grouped heads", kGroupedHeads, [](Tape&, In) { return Attention{}; }));
+  rows.push_back(attention_row("grouped heads, causal, softcap, bias", kGroupedHeadsWithBias, [](Tape&, In x) {
+    return Attention{.mask = Mask::causal(), .softcap = Real(0.8), .bias = x[3]};
+  }));
   rows.push_back(attention_row("dropout", kAttention, [](Tape& tape, In) {
     tape.training = true;
     return Attention{.dropout = Real(0.25)};

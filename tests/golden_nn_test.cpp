@@ -16,8 +16,17 @@ using Make = Tensor (*)(Case&, Initialiser&);
 const Mask kCausal = Mask::causal();
 
 template <Index source_width>
-MultiHeadAttention attention_of(Case& c, Initialiser& init) {
-  return c.load(MultiHeadAttention::make(init, {.width = 12, .source_width = source_width, .heads = 3}));
+MultiHeadAttention attention_of(Case& c, Initialiser& init, bool bias = true) {
+  return c.load(MultiHeadAttention::make(init, {.width = 12, .source_width = source_width, .heads = 3, .bias = bias}));
+}
+
+constexpr Index kLengthsOfSelf[] = {4, 2}, kLengthsOfCross[] = {3, 5};
+
+Tensor padded_self_attention(Case& c, Initialiser& init) {
+  return attention_of<12>(c, init)(c["x"], kCausal & Mask::padding(kLengthsOfSelf));
+}
+Tensor padded_cross_attention(Case& c, Initialiser& init) {
+  return attention_of<20>(c, init)(c["x"], c["source"], Mask::padding(kLengthsOfCross));
 }
 
 template <PositionKind kind>
@@ -29,7 +38,7 @@ Tensor positioned(Case& c, Initialiser& init) {
   return c.load(Positions::make(init, config))(c["x"]);
 }
 
-template <NormOrder order, ActivationKind activation = ActivationKind::gelu>
+template <NormOrder order, ActivationKind activation = ActivationKind::gelu, auto change = nullptr>
 Tensor block_of(Case& c, Initialiser& init) {
   ModelConfig config;
   config.width = 12;
@@ -37,8 +46,14 @@ Tensor block_of(Case& c, Initialiser& init) {
   config.feed_forward = 20;
   config.norm_order = order;
   config.activation = activation;
+  if constexpr (!std::is_null_pointer_v<decltype(change)>) change(config);
   const Tensor memory = c["memory"];
   return c.load(Block::make(init, config, 0, memory.defined(), nullptr))(c["x"], kCausal, memory);
+}
+
+template <auto change>
+Tensor block_but(Case& c, Initialiser& init) {
+  return block_of<NormOrder::pre, ActivationKind::gelu, change>(c, init);
 }
 
 Tensor feed_forward_of(Case& c, Initialiser& init) {
@@ -63,7 +78,14 @@ const std::map<std::string, Make> kModules = {
     {"attention, cross", [](Case& c, Initialiser& init) { return attention_of<20>(c, init)(c["x"], c["source"]); }},
     {"block, pre-norm", block_of<NormOrder::pre>},
     {"block, post-norm", block_of<NormOrder::post>},
+    {"attention, self, causal, padding", padded_self_attention},
+    {"attention, cross, padding", padded_cross_attention},
+    {"attention, self, no biases", [](Case& c, Initialiser& init) { return attention_of<12>(c, init, false)(c["x"]); }},
+    {"block, pre-norm, relu", block_of<NormOrder::pre, ActivationKind::relu>},
     {"block, post-norm, relu", block_of<NormOrder::post, ActivationKind::relu>},
+    {"block, no biases", block_but<[](ModelConfig& m) { m.bias = false; }>},
+    {"block, no norm", block_but<[](ModelConfig& m) { m.norm = NormKind::none; }>},
+    {"block, attention alone", block_but<[](ModelConfig& m) { m.feed_forward = -1; }>},
     {"rms_norm", [](Case& c, Initialiser& init) { return c.load(Norm::make(init, NormKind::rms, 12, true))(c["x"]); }},
     {"feed_forward, swiglu", gated_feed_forward_of},
     {"block with cross-attention, pre-norm", block_of<NormOrder::pre>},

@@ -31,17 +31,26 @@ def linear(p, x):
 
 
 def layer_norm(p, x):
-    return F.layer_norm(x, x.shape[-1:], p["weight"], p["bias"], 1e-5)
+    return F.layer_norm(x, x.shape[-1:], p["weight"], p.get("bias"), 1e-5) if p else x
 
 
-def attend(p, x, source, heads, causal=False):
+def attend(p, x, source, heads, causal=False, lengths=None):
+    """lengths: how many sources of each sequence count; the others are padding."""
+
     def split(y):
         return y.unflatten(-1, (heads, -1)).transpose(-3, -2)
 
     q, k, v = (split(linear(View(p, n), y)) for n, y in [("q", x), ("k", source), ("v", source)])
     mask = end_aligned(q.shape[-2], k.shape[-2]) if causal else None
+    if lengths is not None:
+        counted = ~padding(lengths, k.shape[-2])[:, None, None]
+        mask = counted if mask is None else mask & counted
     mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     return linear(View(p, "o"), mixed.transpose(-3, -2).flatten(-2))
+
+
+def padding(lengths, length):
+    return torch.arange(length) >= torch.tensor(lengths)[:, None]
 
 
 def feed_forward(p, x, activation=F.gelu):
@@ -102,6 +111,10 @@ def attention_shapes(width, source_width, prefix=""):
     return {k: s for n, wide_in in widths.items() for k, s in linear_shapes(prefix + n, wide_in, width).items()}
 
 
+def without_biases(shapes):
+    return {name: shape for name, shape in shapes.items() if not name.endswith("bias")}
+
+
 def feed_forward_shapes(width, hidden, prefix=""):
     return linear_shapes(f"{prefix}fc", width, hidden) | linear_shapes(f"{prefix}proj", hidden, width)
 
@@ -148,7 +161,8 @@ def load(module, p, **names):
                 load_attention(part, View(p, ours))
             else:
                 part.weight.copy_(p[f"{ours}.weight"])
-                part.bias.copy_(p[f"{ours}.bias"])
+                if part.bias is not None:
+                    part.bias.copy_(p[f"{ours}.bias"])
     return module
 
 
@@ -159,21 +173,24 @@ def load_attention(module, p):
     else:
         for theirs, ours in zip([module.q_proj_weight, module.k_proj_weight, module.v_proj_weight], qkv):
             theirs.copy_(ours)
-    module.in_proj_bias.copy_(torch.cat([p[f"{n}.bias"] for n in "qkv"]))
     module.out_proj.weight.copy_(p["o.weight"])
-    module.out_proj.bias.copy_(p["o.bias"])
+    if module.in_proj_bias is not None:
+        module.in_proj_bias.copy_(torch.cat([p[f"{n}.bias"] for n in "qkv"]))
+        module.out_proj.bias.copy_(p["o.bias"])
 
 
-def torch_attention(p, width, source_width, heads):
-    module = nn.MultiheadAttention(width, heads, kdim=source_width, vdim=source_width, batch_first=True)
+def torch_attention(p, width, source_width, heads, bias=True):
+    module = nn.MultiheadAttention(width, heads, bias=bias, kdim=source_width, vdim=source_width,
+                                   batch_first=True)  # fmt: skip
     with torch.no_grad():
         load_attention(module, p)
     return module
 
 
-def torch_block(p, width, heads, hidden, pre, cross=False, activation=F.gelu):
+def torch_block(p, width, heads, hidden, pre, cross=False, activation=F.gelu, bias=True):
     kind = nn.TransformerDecoderLayer if cross else nn.TransformerEncoderLayer
-    module = kind(width, heads, hidden, dropout=0.0, activation=activation, batch_first=True, norm_first=pre)
+    module = kind(width, heads, hidden, dropout=0.0, activation=activation, batch_first=True, norm_first=pre,
+                  bias=bias)  # fmt: skip
     names = dict(norm1="norm1", norm2="norm2", self_attn="attn", linear1="mlp.fc", linear2="mlp.proj")
     return load(module, p, **names, **(dict(multihead_attn="cross", norm3="norm3") if cross else {}))
 
@@ -231,6 +248,16 @@ def make_modules():
     module("attention, cross", lambda p, x, y: attend(p, x, y, 3), attention_shapes(12, 20), x | source,
            lambda p, x, y: torch_attention(p, 12, 20, 3)(x, y, y)[0])  # fmt: skip
 
+    lengths = dict(self=(4, 2), cross=(3, 5))
+    module("attention, self, causal, padding", lambda p, x: attend(p, x, x, 3, True, lengths["self"]),
+           attention_shapes(12, 12), x, lambda p, x: torch_attention(p, 12, 12, 3)(
+               x, x, x, attn_mask=hidden, key_padding_mask=padding(lengths["self"], 4))[0])  # fmt: skip
+    module("attention, cross, padding", lambda p, x, y: attend(p, x, y, 3, lengths=lengths["cross"]),
+           attention_shapes(12, 20), x | source, lambda p, x, y: torch_attention(p, 12, 20, 3)(
+               x, y, y, key_padding_mask=padding(lengths["cross"], 5))[0])  # fmt: skip
+    module("attention, self, no biases", self_attention(False), without_biases(attention_shapes(12, 12)), x,
+           lambda p, x: torch_attention(p, 12, 12, 3, bias=False)(x, x, x)[0])  # fmt: skip
+
     memory = dict(memory=(2, 5, 12))
     for order in ["pre", "post"]:
         pre = order == "pre"
@@ -239,9 +266,16 @@ def make_modules():
         module(f"block with cross-attention, {order}-norm",
                lambda p, x, m: block(p, x, 3, pre, causal=True, memory=m), block_shapes(12, 20, cross=True), x | memory,
                lambda p, x, m: torch_block(p, 12, 3, 20, pre, cross=True)(x, m, tgt_mask=hidden))  # fmt: skip
-    module("block, post-norm, relu",
-           lambda p, x: block(p, x, 3, False, causal=True, activation=F.relu), block_shapes(12, 20), x,
-           lambda p, x: torch_block(p, 12, 3, 20, False, activation=F.relu)(x, src_mask=hidden))  # fmt: skip
+        module(f"block, {order}-norm, relu",
+               lambda p, x: block(p, x, 3, pre, causal=True, activation=F.relu), block_shapes(12, 20), x,
+               lambda p, x: torch_block(p, 12, 3, 20, pre, activation=F.relu)(x, src_mask=hidden))  # fmt: skip
+    module("block, no biases", lambda p, x: block(p, x, 3, True, causal=True), without_biases(block_shapes(12, 20)), x,
+           lambda p, x: torch_block(p, 12, 3, 20, True, bias=False)(x, src_mask=hidden))  # fmt: skip
+    no_norm = {n: shape for n, shape in block_shapes(12, 20).items() if not n.startswith("norm")}
+    module("block, no norm", lambda p, x: block(p, x, 3, True, causal=True), no_norm, x)
+    alone = {n: shape for n, shape in block_shapes(12, 20).items() if n.startswith(("norm1", "attn"))}
+    module("block, attention alone",
+           lambda p, x: residual(View(p, "norm1"), x, lambda y: attend(View(p, "attn"), y, y, 3, True), True), alone, x)
     module("rms_norm", lambda p, x: F.rms_norm(x, (12,), p["weight"], 1e-5), {"weight": (12,)}, x)
     module("feed_forward, swiglu", lambda p, x: linear(View(p, "proj"), F.silu(linear(View(p, "gate"), x)) * linear(View(p, "fc"), x)),
            feed_forward_shapes(12, 20) | {"gate.weight": (20, 12), "gate.bias": (20,)}, x)  # fmt: skip
