@@ -68,6 +68,7 @@ Options complete(Options o) {
            "choose a number that divides the heads");
   if (o.key_width == 0) o.key_width = o.width / o.heads;
   if (o.value_width == 0) o.value_width = o.key_width;
+  if (o.scale == 0) o.scale = o.scoring == ScoringKind::dot ? 1 / std::sqrt(static_cast<Real>(o.key_width)) : Real{1};
   return o;
 }
 
@@ -263,10 +264,10 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor source, const AttentionCo
   Attention how;
   how.mask = context.mask;
   if (options.window > 0 && itself) how.mask = how.mask & Mask::window(options.window);
+  how.scale = options.scale;
   how.temperature = options.temperature;
   how.softcap = options.softcap;
   how.dropout = options.dropout;
-  if (scale) how.scale = Real{1};
   if (score) how.vector = tape.param(score);
   if (!slopes.empty() && itself) how.slopes = tape.input({options.heads}, slopes);
   Tensor mixed = attention(in.q, in.k, in.v, how);  // [..., H, T, Dv]

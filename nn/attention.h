@@ -71,6 +71,7 @@ struct MultiHeadAttention {
     Index heads = 1;
     Index kv_heads = 0, key_width = 0, value_width = 0;  // 0: heads, width / heads, key_width
     bool bias = true;
+    Real scale = 0;  // multiplies scores; 0: 1 / sqrt(key_width), of additive and cosine scores 1
     Real temperature = 1, softcap = 0, dropout = 0;
     Index window = 0, rank = 0;
     ScoringKind scoring = ScoringKind::dot;

@@ -14,6 +14,7 @@ MultiHeadAttention::Options attention_options(const ModelConfig& config, const L
   o.key_width = layer.key_width;
   o.value_width = layer.value_width;
   o.bias = config.bias;
+  o.scale = static_cast<Real>(layer.scale);
   o.temperature = static_cast<Real>(layer.temperature);
   o.softcap = static_cast<Real>(layer.softcap);
   o.dropout = static_cast<Real>(config.dropout);

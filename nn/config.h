@@ -25,7 +25,8 @@ struct LayerConfig {
   std::int64_t feed_forward = 0;  // F; 0: 4 C; -1: attention alone
   ActivationKind activation = ActivationKind::gelu;
   ScoringKind scoring = ScoringKind::dot;
-  double temperature = 1;   // divides attention scores
+  double scale = 0;         // multiplies attention scores; 0: 1 / sqrt(D), of additive and cosine ones 1
+  double temperature = 1;   // divides them
   double softcap = 0;       // scores stay within -softcap .. softcap; 0: no cap
   std::int64_t window = 0;  // positions that self-attention reaches; 0: all
   std::int64_t rank = 0;    // of the projections; 0: full
@@ -38,7 +39,7 @@ struct LayerOverride {
   std::optional<std::int64_t> heads, kv_heads, key_width, value_width, feed_forward, window, rank;
   std::optional<ActivationKind> activation;
   std::optional<ScoringKind> scoring;
-  std::optional<double> temperature, softcap;
+  std::optional<double> scale, temperature, softcap;
   bool operator==(const LayerOverride&) const = default;
 };
 
@@ -77,6 +78,7 @@ struct ModelConfig : LayerConfig {
       c.rank = o.rank.value_or(c.rank);
       c.activation = o.activation.value_or(c.activation);
       c.scoring = o.scoring.value_or(c.scoring);
+      c.scale = o.scale.value_or(c.scale);
       c.temperature = o.temperature.value_or(c.temperature);
       c.softcap = o.softcap.value_or(c.softcap);
     }

@@ -1,5 +1,7 @@
 #include "train/config.h"
 
+#include <algorithm>
+
 #include "autograd/error.h"
 #include "train/config_keys.h"
 
@@ -71,9 +73,8 @@ class Problems {
   std::string lines_;
 };
 
-// One layer: `name` is "model." or "model.layer.2.".
-void check_layer(const ModelConfig& model, std::int64_t number, const std::string& name, Problems& problems) {
-  const LayerConfig layer = model.layer(number);
+// `name` of a layer with settings of its own is "model.layer.2.", of all others "model.".
+void check_layer(const ModelConfig& model, const LayerConfig& layer, const std::string& name, Problems& problems) {
   const std::string width = "model.width " + std::to_string(model.width);
   const auto said = [&](const char* leaf, std::int64_t value) { return name + leaf + ' ' + std::to_string(value); };
   const std::string heads = said("heads", layer.heads);
@@ -86,6 +87,10 @@ void check_layer(const ModelConfig& model, std::int64_t number, const std::strin
   if (layer.kv_heads > 0 && layer.heads % layer.kv_heads != 0)
     problems.add(heads + " is not divisible by " + said("kv_heads", layer.kv_heads),
                  "each head of keys and values serves as many heads");
+  if (layer.scoring == ScoringKind::cosine && layer.scale != 0)
+    problems.add(
+        name + "scale is " + number_text(layer.scale) + " and " + name + "scoring is cosine, which learns its scale",
+        "leave out one of them");
   if (layer.scoring == ScoringKind::additive && model.positions == PositionKind::rope)
     problems.add(name + "scoring is additive and model.positions is rope, which turns dot products",
                  "choose other positions");
@@ -97,8 +102,7 @@ void check_layer(const ModelConfig& model, std::int64_t number, const std::strin
 }
 
 // Matrices that are one have one shape.
-void check_shares(const ModelConfig& model, std::int64_t number, Problems& problems) {
-  const LayerConfig l = model.layer(number);
+void check_shares(const ModelConfig& model, const LayerConfig& l, Problems& problems) {
   const auto need = [&](const char* what, bool holds, const char* fact) {
     if (model.shares(what) && !holds)
       problems.add(std::string("model.share holds ") + what + ", but " + fact, "shared matrices have the same shape");
@@ -119,16 +123,23 @@ void check_shares(const ModelConfig& model, std::int64_t number, Problems& probl
 }
 
 void check_model(const ModelConfig& model, Problems& problems) {
-  check_layer(model, -1, "model.", problems);
-  check_shares(model, -1, problems);
-  for (const LayerOverride& o : model.overrides) {
-    const std::string name = "model.layer." + std::to_string(o.layer) + '.';
-    if (o.layer >= model.layers)
-      problems.add(name.substr(0, name.size() - 1) + " is set, but model.layers is " + std::to_string(model.layers),
-                   "layers count from 0");
-    if (o.heads || o.kv_heads || o.key_width || o.scoring) check_layer(model, o.layer, name, problems);
-    check_shares(model, o.layer, problems);
+  const auto overrides = [&](std::int64_t layer) {
+    return std::ranges::any_of(model.overrides, [&](const LayerOverride& o) { return o.layer == layer; });
+  };
+  // One fault of many like layers is one line. A number of layers out of range is reported already.
+  std::vector<LayerConfig> checked;
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(model.layers, 256); ++i) {
+    const LayerConfig layer = model.layer(i);
+    if (std::ranges::find(checked, layer) != checked.end()) continue;
+    checked.push_back(layer);
+    check_layer(model, layer, overrides(i) ? "model.layer." + std::to_string(i) + '.' : "model.", problems);
+    check_shares(model, layer, problems);
   }
+  for (const LayerOverride& o : model.overrides)
+    if (o.layer >= model.layers)
+      problems.add(
+          "model.layer." + std::to_string(o.layer) + " is set, but model.layers is " + std::to_string(model.layers),
+          "layers count from 0");
 }
 
 void check_task(const Config& config, Problems& problems) {
@@ -140,7 +151,7 @@ void check_task(const Config& config, Problems& problems) {
     return;
   }
   const Layout layout = layout_of(config.model.kind);
-  if (layout == Layout::aligned && !task->aligned())
+  if (layout == Layout::aligned && !task->aligned() && !task->continues())
     problems.add("model.kind is encoder, which cannot learn " + config.task +
                      ": its source does not decide a target token for each of its own",
                  "set model.kind to decoder or encoder-decoder");

@@ -249,6 +249,7 @@ void add_layer_keys(std::vector<ConfigKey>& keys, LayerOverride& o) {
   add("feed_forward", &o.feed_forward);
   add("activation", &o.activation);
   add("scoring", &o.scoring);
+  add("scale", &o.scale);
   add("temperature", &o.temperature);
   add("softcap", &o.softcap);
   add("window", &o.window);
@@ -295,6 +296,8 @@ std::vector<ConfigKey> config_keys(Config& config) {
       {"model.norm_order", &m.norm_order, {}, "", "norm before each sublayer, or after its residual sum"},
       {"model.activation", &m.activation, {}, "", "of the feed-forward"},
       {"model.scoring", &m.scoring, {}, "", "what compares a query with a key"},
+      {"model.scale", &m.scale, between(0, 1e6), "",
+       "multiplies attention scores; 0: 1 / sqrt(key_width), of additive and cosine ones 1"},
       {"model.temperature", &m.temperature, above_zero(1e6), "", "divides attention scores"},
       {"model.softcap", &m.softcap, between(0, 1e6), "", "scores stay within -softcap to softcap; 0: no cap"},
       {"model.window", &m.window, between(0, 65536), "tokens", "how far self-attention reaches; 0: everywhere"},
@@ -302,7 +305,7 @@ std::vector<ConfigKey> config_keys(Config& config) {
        &m.share,
        {},
        "",
-       "learned matrices that are one: see docs/attention.md",
+       "learned matrices that are one, with their biases: see docs/attention.md",
        Names(std::begin(kShares), std::end(kShares))},
       {"model.rank", &m.rank, between(0, 16384), "", "of W_Q, W_K, W_V and W_O; 0: full"},
       {"model.bias", &m.bias, {}, "", "biases in linear layers and norms"},
@@ -341,15 +344,23 @@ const ConfigKey* find_key(const std::vector<ConfigKey>& keys, std::string_view n
 }
 
 std::string unknown_key(const std::vector<ConfigKey>& keys, const std::string& name) {
-  Names full, leaves;
-  for (const ConfigKey& key : keys) {
-    full.push_back(key.name);
-    leaves.push_back(key.name.substr(key.name.find('.') + 1));
-  }
-  std::string close = did_you_mean(name, full.data(), full.data() + full.size());
-  const std::string leaf = did_you_mean(name, leaves.data(), leaves.data() + leaves.size());
-  if (close.empty() && !leaf.empty())
-    close = full[static_cast<std::size_t>(std::find(leaves.begin(), leaves.end(), leaf) - leaves.begin())];
+  // Tables and leaves apart, or a long table would excuse a leaf that is like nothing: 'model.foo', 'model.norm'.
+  const std::size_t table = name.rfind('.') + 1;
+  const std::string leaf = name.substr(table);
+  const auto closest = [&](bool same_table) {
+    Names full, leaves;
+    for (const ConfigKey& key : keys) {
+      if (same_table && (key.name.rfind('.') + 1 != table || !key.name.starts_with(name.substr(0, table)))) continue;
+      full.push_back(key.name);
+      leaves.push_back(key.name.substr(key.name.rfind('.') + 1));
+    }
+    const std::string best = did_you_mean(leaf, leaves.data(), leaves.data() + leaves.size());
+    return best.empty()
+               ? best
+               : full[static_cast<std::size_t>(std::find(leaves.begin(), leaves.end(), best) - leaves.begin())];
+  };
+  std::string close = closest(true);
+  if (close.empty()) close = closest(false);
   return "unknown key " + in_quotes(name) + (close.empty() ? "" : ". Did you mean " + in_quotes(close) + "?");
 }
 

@@ -25,7 +25,8 @@ std::string config_reference() {
       "`config.toml` is such a file. A bracket includes its end of a range, a parenthesis leaves it out.\n"
       "A layer that differs from the others has a table `[model.layer.N]`, N from 0 (or `--set "
       "model.layer.1.heads=2`),\n"
-      "with `heads kv_heads key_width value_width feed_forward activation scoring temperature softcap window rank`.\n"
+      "with `heads kv_heads key_width value_width feed_forward activation scoring scale temperature softcap window "
+      "rank`.\n"
       "A list is written `[\"q=k\", \"heads\"]`, on the command line `q=k,heads`.\n"
       "A task has settings of its own, and its own defaults for some of the others: see below.\n\n";
   Config config;

@@ -189,9 +189,8 @@ std::vector<HeadProjections> projections(Model& model, const Batch& batch, Index
     };
     const MultiHeadAttention& a = attention_at(model.net, place.attention);
     const auto temperature = double{a.options.temperature};
-    const double scale = a.scale ? 1 : 1 / std::sqrt(static_cast<double>(q.size(3)));  // cosine scores are scaled in q
     list.push_back({place, q.size(2), k.size(2), q.size(3), v.size(3), floats(q), floats(k), floats(v),
-                    static_cast<float>(scale / temperature), static_cast<float>(temperature),
+                    static_cast<float>(double{a.options.scale} / temperature), static_cast<float>(temperature),
                     !a.score && a.options.softcap == 0 && a.slopes.empty()});
   }
   return list;

@@ -82,22 +82,27 @@ TEST(MultiHeadAttention, OfASequenceToAnotherIsTheNaiveLoops) {
   check({12, 5, 2, 1, 1});
 }
 
-TEST(MultiHeadAttention, ScalesByTheWidthOfAHead_F09) {
-  // Width 8 and 4 heads; queries and keys are the input itself, values and output too, so all is known by hand.
+// The weights [4, 2, 2] of width 8 and 4 heads; queries and keys are the input itself, values and output too. Head 0
+// holds columns 0 and 1: row 0 has the dot products 2 and 2, row 1 has 2 and 4.
+std::vector<Real> weights_by_hand(Real scale) {
   ParameterSet set;
   Initialiser init(set, 1);
-  const MultiHeadAttention m = MultiHeadAttention::make(init, {.width = 8, .heads = 4, .bias = false});
+  const MultiHeadAttention m = MultiHeadAttention::make(init, {.width = 8, .heads = 4, .bias = false, .scale = scale});
   for (const Projection* layer : {&m.q, &m.k, &m.v, &m.o})
     for (Index i = 0; i < 64; ++i) set.value(layer->weight)[static_cast<std::size_t>(i)] = i % 9 == 0 ? 1 : 0;
   Tape tape(set);
   tape.keep_weights = true;
   m(tape.input({2, 8}, {1, 1, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0}));
-  const std::vector<Real> weights = tape.find("attention.weights").at(0).values();  // [4, 2, 2]
-  // Head 0 holds columns 0 and 1: row 0 has the scores 2 / sqrt(2) and 2 / sqrt(2), row 1 has 2 / sqrt(2) and
-  // 4 / sqrt(2).
+  return tape.find("attention.weights").at(0).values();
+}
+
+TEST(MultiHeadAttention, ScalesByTheWidthOfAHead_F09) {
+  const std::vector<Real> weights = weights_by_hand(0);
   EXPECT_NEAR(weights[0], 0.5, 1e-6);
   EXPECT_NEAR(weights[3], 1 / (1 + std::exp(-2 / std::sqrt(2.0))), 1e-6);
 }
+
+TEST(MultiHeadAttention, TakesAScaleOfItsOwn) { EXPECT_NEAR(weights_by_hand(1)[3], 1 / (1 + std::exp(-2.0)), 1e-6); }
 
 TEST(MultiHeadAttention, RefusesHeadsThatDoNotDivideTheWidth_F51) {
   ParameterSet set;

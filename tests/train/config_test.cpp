@@ -73,6 +73,12 @@ TEST(Config, SuggestsForAnUnknownKey) {
   EXPECT_EQ(refusal("heads=2"), "[config] unknown key 'heads'. Did you mean 'model.heads'?");
   EXPECT_EQ(refusal("model.activaton=relu"),
             "[config] unknown key 'model.activaton'. Did you mean 'model.activation'?");
+  EXPECT_EQ(refusal("modle.hads=2"), "[config] unknown key 'modle.hads'. Did you mean 'model.heads'?");
+  EXPECT_EQ(refusal("model.learning_rate=2"),
+            "[config] unknown key 'model.learning_rate'. Did you mean 'train.learning_rate'?");
+  EXPECT_EQ(refusal("model.layer.1.head=2"),
+            "[config] unknown key 'model.layer.1.head'. Did you mean 'model.layer.1.heads'?");
+  EXPECT_EQ(refusal("model.foo=1"), "[config] unknown key 'model.foo'.");
   EXPECT_EQ(refusal("no=1"), "[config] unknown key 'no'.");
   EXPECT_EQ(refusal("model.heads"), "[config] expected key=value, not 'model.heads'.");
   EXPECT_EQ(refusal("=2"), "[config] unknown key ''.");

@@ -27,6 +27,7 @@ const std::vector<Variant>& variants() {
       {"cosine scores, learned scale", {"model.scoring=cosine"}, "Scoring.ByCosineIsScaledByALearnedNumber"},
       {"capped scores", {"model.softcap=10"}, "Ops.ComputeTheValueOfTheReference"},
       {"temperature", {"model.temperature=2"}, "Ops.ComputeTheValueOfTheReference"},
+      {"scores not divided by sqrt(D)", {"model.scale=1"}, "MultiHeadAttention.TakesAScaleOfItsOwn"},
       {"window", {"model.window=12"}, "Mask.WindowReachesBothWaysUnlessCausal"},
       {"W_K is W_Q", {"model.share=q=k"}, "SharedMatrices.OfQueriesAndKeysAddTheirGradients"},
       {"W_V is W_K", {"model.share=k=v"}, "SharedMatrices.OfKeysValuesAndOutputAddTheirGradients"},
@@ -57,15 +58,24 @@ const std::vector<Variant>& variants() {
       {"no positions", {"model.positions=none"}, "Past.GivesTheLogitsOfTheWholePass_F05", "lookup"},
       {"post-norm", {"model.norm_order=post"}, "GoldenModules.GiveTheNumbersOfPyTorch"},
       {"RMS norm", {"model.norm=rms"}, "GoldenModules.GiveTheNumbersOfPyTorch"},
-      {"no norm", {"model.norm=none"}, "EveryVariant.Learns", "copy", 500},
+      {"no norm", {"model.norm=none"}, "GoldenModules.GiveTheNumbersOfPyTorch", "copy", 500},
       {"ReLU", {"model.activation=relu"}, "GoldenModules.GiveTheNumbersOfPyTorch"},
       {"SiLU", {"model.activation=silu"}, "Ops.ComputeTheValueOfTheReference"},
       {"SwiGLU", {"model.activation=swiglu"}, "GoldenModules.GiveTheNumbersOfPyTorch"},
-      {"attention alone", {"model.feed_forward=-1"}, "EveryVariant.Learns"},
-      {"no biases", {"model.bias=false"}, "EveryVariant.Learns"},
+      {"attention alone", {"model.feed_forward=-1"}, "GoldenModules.GiveTheNumbersOfPyTorch"},
+      {"no biases", {"model.bias=false"}, "GoldenModules.GiveTheNumbersOfPyTorch"},
       {"dropout", {"model.dropout=0.1"}, "Ops.ComputeTheValueOfTheReference"},
       {"encoder", {"model.kind=encoder"}, "GoldenModels.EncoderGivesTheNumbersOfPyTorch"},
       {"encoder-decoder", {"model.kind=encoder-decoder"}, "GoldenModels.EncoderDecoderGivesTheNumbersOfPyTorch"}};
+  return all;
+}
+
+/// What one call is given, and no model is trained with: the tasks' sequences are equally long.
+const std::vector<std::pair<const char*, const char*>>& variants_of_a_call() {
+  static const std::vector<std::pair<const char*, const char*>> all = {
+      {"`Mask::padding`, `Mask::allow`, joined by `&`", "Ops.ComputeTheValueOfTheReference"},
+      {"additive `bias` with a gradient", "Ops.ComputeTheValueOfTheReference"},
+      {"heads pruned by `head_mask`", "Heads.ArePrunedByTheirMask"}};
   return all;
 }
 
@@ -83,6 +93,8 @@ std::string table() {
     text += std::string("| ") + v.name + " | " + (settings.empty() ? "defaults" : settings + '`') + " | " + v.task +
             " | " + std::to_string(v.steps) + " | `" + v.defined_by + "` |\n";
   }
+  for (const auto& [name, test] : variants_of_a_call())
+    text += std::string("| ") + name + " | of a call | not trained | - | `" + test + "` |\n";
   return text;
 }
 
@@ -106,8 +118,10 @@ TEST(Variants, NameTestsThatExist) {
         "nn/generate_test.cpp", "nn/multi_head_attention_test.cpp", "nn/positions_test.cpp",
         "nn/shared_matrices_test.cpp", "train/config_test.cpp", "train/variants_test.cpp"})
     sources += read_file(std::string(TAPEHEAD_SOURCE_DIR "/tests/") + file);
-  for (const Variant& v : variants()) {
-    const std::string name = v.defined_by;
+  std::vector<std::string> names;
+  for (const Variant& v : variants()) names.emplace_back(v.defined_by);
+  for (const auto& [_, test] : variants_of_a_call()) names.emplace_back(test);
+  for (const std::string& name : names) {
     const std::size_t dot = name.find('.');
     const std::regex test("TEST(_F|_P)?\\(" + name.substr(0, dot) + ", *" + name.substr(dot + 1) + "\\)");
     EXPECT_TRUE(std::regex_search(sources, test)) << name;
