@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <iostream>
 #include <new>
 
 #include "autograd/error.h"
@@ -54,7 +55,8 @@ std::string unknown_verb(int argc, char** argv) {
 int run_reporting(CommandLine& line, const Command& command, int argc, char** argv) {
   try {
     line.run(argc, argv);
-    if (const int error = command.output_error())
+    // What CLI11 has printed, too: help and version.
+    if (const int error = std::cout.flush() ? command.output_error() : errno)
       return print_error(
           error_line("command", std::string("cannot write to the standard output: ") + std::strerror(error)), 1);
     return command.exit_code;

@@ -42,10 +42,14 @@ Real read_number(const std::string& option, std::string_view word) {
   const std::string_view digits = trimmed(word).substr(trimmed(word).starts_with("+") ? 1 : 0);
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  const bool whole = error == std::errc() && end == digits.data() + digits.size();
-  if (!whole || !std::isfinite(static_cast<Real>(value)))
-    refuse(fmt::format("{}: '{}' is not a finite number", option, text::cut(text::line(word, false), 40, false)),
-           "write numbers like 1, -0.5 or 2e-3");
+  const std::string shown = text::cut(text::line(word, false), 40, false);
+  const bool whole = error != std::errc::invalid_argument && end == digits.data() + digits.size();
+  if (!whole || std::isinf(value) || std::isnan(value))
+    refuse(fmt::format("{}: '{}' is not a finite number", option, shown), "write numbers like 1, -0.5 or 2e-3");
+  if (error != std::errc() || !std::isfinite(static_cast<Real>(value)))
+    refuse(fmt::format("{}: '{}' is beyond what a {}-precision number holds", option, shown,
+                       sizeof(Real) == 4 ? "single" : "double"),
+           "write a number nearer to 1");
   return static_cast<Real>(value);
 }
 

@@ -71,6 +71,9 @@ nlohmann::ordered_json check_model(const Config& config, Command& command) {
 }
 
 void run_gradcheck(const GradcheckFlags& flags, Command& command) {
+  if (flags.task.empty() && !flags.set.empty())
+    throw ConfigError(error_line("gradcheck", "--set " + flags.set[0] + " without a task, which it would change", {},
+                                 "name a task, as in tapehead gradcheck copy"));
   std::optional<Config> config;
   if (!flags.task.empty()) {
     config = Config::defaults(flags.task);

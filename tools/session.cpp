@@ -17,6 +17,9 @@ Session Session::open(const std::string& run_or_checkpoint, const std::string& t
   s.path = checkpoint_of(run_or_checkpoint);
   s.file = CheckpointFile::load(s.path);
   s.task = make_task(s.file.config.task, s.file.config.data);
+  if (!text.empty() && !s.task->continues())
+    throw ConfigError(error_line("text", s.path + " is a model of " + s.task->name() + ", which reads no text", {},
+                                 "leave out --data"));
   if (s.task->continues()) {
     const auto vocabulary_alone = std::make_shared<Text>();
     vocabulary_alone->vocabulary = Vocabulary(s.file.vocabulary);

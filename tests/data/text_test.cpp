@@ -22,7 +22,7 @@ TEST(Text, NumbersCharactersInOrderOfTheirCodePoints) {
   EXPECT_EQ(text->ids, (Ids{3, 2, 0, 4, 1, 2, 5}));
 }
 
-TEST(Text, RefusesWhatIsNoText) {
+TEST(Text, RefusesWhatIsNoText_F55) {
   EXPECT_EQ(error_of<FileError>([] { decode(""); }), "[text] f.txt is empty. Hint: give a file of text.");
   EXPECT_TRUE(contains(error_of<FileError>([] { decode(std::string("ab\0c", 4)); }), "holds a NUL at byte 2"));
   // A lone continuation, a cut sequence, an overlong slash, a surrogate, beyond U+10FFFF, Latin-1.

@@ -182,6 +182,15 @@ TEST_F(VerbTest, GradcheckChecksAWholeModel) {
   EXPECT_EQ(answer.at("checks").size(), 1u);
 }
 
+TEST_F(VerbTest, OutputThatCannotBeWrittenIsAnError) {
+  for (const char* words : {"--help", "train --help", "--version", "explain"}) {
+    const std::string call = std::string(TAPEHEAD_COMMAND) + ' ' + words + " > /dev/full";
+    const Finished full = test::Process("/bin/sh", {"-c", call}, folder.path()).wait();
+    EXPECT_EQ(full.code, 1) << call;
+    EXPECT_TRUE(contains(full.err, "cannot write to the standard output: No space left")) << full.err;
+  }
+}
+
 TEST_F(VerbTest, HelpAndVersionAreNoErrors) {
   EXPECT_TRUE(contains(said({"--help"}), "inspect"));
   EXPECT_TRUE(contains(said({"train", "--help"}), "--resume"));

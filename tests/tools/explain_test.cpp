@@ -152,6 +152,9 @@ TEST(Explain, RefusesBadInputInOneLine) {
   using O = ExplainOptions;
   EXPECT_TRUE(contains(refusal([](O& o) { o.q = "1,a"; }), "--q: 'a' is not a finite number"));
   EXPECT_TRUE(contains(refusal([](O& o) { o.q = ""; }), "--q: '' is not a finite number"));
+  EXPECT_TRUE(contains(refusal([](O& o) { o.q = "1e200,0"; }), "--q: '1e200' is beyond what a single"));
+  EXPECT_TRUE(contains(refusal([](O& o) { o.q = "-1e999,0"; }), "--q: '-1e999' is beyond what a single"));
+  EXPECT_TRUE(contains(refusal([](O& o) { o.q = "1e-999,0"; }), "--q: '1e-999' is beyond what a single"));
   EXPECT_TRUE(contains(refusal([](O& o) { o.k = "1,nan;0,1;1,1"; }), "--k: 'nan' is not a finite number"));
   EXPECT_TRUE(contains(refusal([](O& o) { o.v = "1;inf;2"; }), "--v: 'inf' is not a finite number"));
   EXPECT_TRUE(contains(refusal([](O& o) { o.v = "1;\x1b[2J;2"; }), "--v: '\\x1b[2J' is not a finite number"));

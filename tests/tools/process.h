@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -90,6 +91,30 @@ class Process {
   TemporaryFolder streams_;
   pid_t id_ = 0;
 };
+
+/// What a terminal receives from a successful call.
+inline std::string shown_on_a_terminal(const Words& arguments, const std::string& where) {
+  int terminal = -1;
+  const pid_t id = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (id == 0) {
+    ::setenv("TERM", "xterm-256color", 1);
+    std::string program = TAPEHEAD_COMMAND;
+    std::vector<char*> list = {program.data()};
+    for (const std::string& word : arguments) list.push_back(const_cast<char*>(word.c_str()));
+    list.push_back(nullptr);
+    if (::chdir(where.c_str()) == 0) ::execv(program.c_str(), list.data());
+    ::_exit(127);
+  }
+  std::string shown;
+  char buffer[4096];
+  for (ssize_t count; (count = ::read(terminal, buffer, sizeof buffer)) > 0;)  // fails when the command has ended
+    shown.append(buffer, static_cast<std::size_t>(count));
+  int status = -1;
+  ::waitpid(id, &status, 0);
+  ::close(terminal);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << shown;
+  return shown;
+}
 
 /// A test of the command, in an empty folder of its own.
 class CommandTest : public testing::Test {

@@ -42,6 +42,7 @@ TEST_F(RefusalTest, OfWordsThatAreNoCommand) {
   expect_refused({"train", "--set"}, {"--set"});
   expect_refused({"eval"}, {"model"});
   expect_refused({"generate", "somewhere"}, {"--prompt"});
+  expect_refused({"gradcheck", "--set", "model.heads=1"}, {"--set model.heads=1", "without a task"});
 }
 
 TEST_F(RefusalTest, OfAnUnknownTask) {
@@ -52,6 +53,13 @@ TEST_F(RefusalTest, OfAnUnknownTask) {
   expect_refused({"train"}, {"neither a task nor a config"});
 }
 
+TEST_F(RefusalTest, OfEmptyWords) {
+  expect_refused({"train", "copy", "--out", ""}, {"--out", "nothing is given"});
+  expect_refused({"train", ""}, {"task", "nothing is given"});
+  expect_refused({"generate", "run", "--prompt", ""}, {"--prompt", "nothing is given"});
+  expect_refused({"inspect", "run", "--input", ""}, {"--input", "nothing is given"});
+}
+
 TEST_F(RefusalTest, OfSettings) {
   expect_refused({"train", "copy", "--set", "model.head=2"}, {"unknown key 'model.head'", "'model.heads'"});
   expect_refused({"train", "copy", "--set", "model.width=wide"}, {"model.width", "'wide'"});
@@ -60,6 +68,8 @@ TEST_F(RefusalTest, OfSettings) {
   expect_refused({"train", "copy", "--set", "data.length=0"}, {"length", "0"});
   expect_refused({"train", "copy", "--set", "model.context=3"}, {"model.context 3 is too short"});
   expect_refused({"train", "lookup", "--set", "model.kind=encoder"}, {"model.kind is encoder"});
+  expect_refused({"train", "copy", "--set", "model.scoring=cosine", "--set", "model.scale=1"},
+                 {"model.scale is 1", "model.scoring is cosine"});
   expect_refused({"train", "lookup", "--set", "data.pairs=20"}, {"data.pairs is 20", "data.keys"});
   expect_refused({"train", "copy", "--steps", "0"}, {"train.steps is 0"});
   expect_refused({"train", "copy", "--steps", "many"}, {"--steps"});
@@ -74,6 +84,19 @@ TEST_F(RefusalTest, OfHeadsThatDoNotDivideTheWidth_F51) {
   expect_refused({"train", "copy", "--set", "model.width=2", "--set", "model.heads=8"}, {"heads 8", "width 2"});
   expect_refused({"train", "copy", "--set", "model.heads=0"}, {"model.heads is 0"});
   expect_refused({"train", "copy", "--set", "model.layers=0"}, {"model.layers is 0"});
+}
+
+// What no layer is in the end is no problem: settings of all layers count where a layer has none of its own.
+TEST_F(RefusalTest, IsNotOfSettingsThatEveryLayerReplaces) {
+  for (const Words& settings :
+       {Words{"model.layers=1", "model.heads=3", "model.layer.0.heads=2"},
+        Words{"model.layers=2", "model.layer.0.heads=4", "model.layer.1.heads=4", "model.share=layers"}}) {
+    Words words = tiny("run", {"--force", "--quiet", "--no-report"});
+    for (const std::string& setting : settings) words.insert(words.end(), {"--set", setting});
+    EXPECT_EQ(run(words).err, "");
+  }
+  expect_refused({"train", "copy", "--set", "model.layers=2", "--set", "model.layer.1.heads=3"},
+                 {"model.width 64 is not divisible by model.layer.1.heads 3"});
 }
 
 TEST_F(RefusalTest, NamesEveryProblemOnALineOfItsOwn) {

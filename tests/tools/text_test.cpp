@@ -61,7 +61,7 @@ TEST_F(TextTest, GoesOnToTheSameBytesAndWithNoOtherText) {
         << file;
 }
 
-TEST_F(TextTest, RefusesWhatIsNoTextBeforeAnythingIsCreated) {
+TEST_F(TextTest, RefusesWhatIsNoTextBeforeAnythingIsCreated_F55) {
   const std::pair<std::string, std::string> files[] = {{"", "is empty"},
                                                        {std::string("a\0b", 3), "holds a NUL at byte 1"},
                                                        {"caf\xe9", "is not UTF-8 at byte 3"},
@@ -74,6 +74,34 @@ TEST_F(TextTest, RefusesWhatIsNoTextBeforeAnythingIsCreated) {
     EXPECT_TRUE(contains(refused.err, fact)) << refused.err;
     EXPECT_FALSE(std::filesystem::exists(folder.file("run")));
   }
+}
+
+// A text may hold what a terminal would obey; a file receives it as it is.
+TEST_F(TextTest, ReachesATerminalWithoutControlCharacters) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "\x1b[2J\n";
+  write_file_atomically(folder.file("fox.txt"), text);
+  ASSERT_EQ(run(training({"--steps", "30", "--out", "run"})).code, 0);
+  const Words words = {"generate", "run", "--prompt", "[2J", "--tokens", "20"};
+  const std::string plain = run(words).out, shown = test::shown_on_a_terminal(words, folder.path());
+  EXPECT_TRUE(contains(plain, "\x1b")) << plain;
+  EXPECT_FALSE(contains(shown, "\x1b")) << shown;
+  EXPECT_TRUE(contains(shown, "\\x1b[2J")) << shown;
+}
+
+TEST_F(TextTest, IsLearnedByADecoderAlone) {
+  for (const char* kind : {"encoder", "encoder-decoder"}) {
+    const Finished refused = run(training({"--set", std::string("model.kind=") + kind}));
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_EQ(refused.err, std::string("[config] model.kind is ") + kind + ", only a decoder learns text.\n");
+  }
+}
+
+TEST_F(TextTest, IsNotGivenToAModelOfAnotherTask) {
+  ASSERT_EQ(run(tiny("copy", {"--quiet", "--no-report"})).code, 0);
+  const Finished refused = run({"eval", "copy", "--data", "fox.txt"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(contains(refused.err, "is a model of copy, which reads no text")) << refused.err;
 }
 
 TEST_F(TextTest, StartsOnTinyShakespeare) {
