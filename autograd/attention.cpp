@@ -11,15 +11,23 @@ namespace tapehead::inline TAPEHEAD_REAL {
 
 namespace {
 
+Real score_factor(Index width, const Attention& options) {
+  double scale = options.vector.defined() ? 1 : 1 / std::sqrt(static_cast<double>(std::max<Index>(width, 1)));
+  if (options.scale) scale = double{*options.scale};
+  return static_cast<Real>(scale / options.temperature);
+}
+
 // --- what does not fit is refused before anything is recorded
 
-void check_numbers(const Tape& tape, const Attention& options) {
+void check_numbers(const Tape& tape, Index width, const Attention& options) {
   const auto refuse = [&](const char* name, Real value, const char* hint) {
     fail(tape, "attention", std::string(name) + " is " + std::to_string(value), hint);
   };
   if (!(options.temperature > 0) || !std::isfinite(options.temperature))
     refuse("temperature", options.temperature, "give a finite number above 0");
   if (options.scale && !std::isfinite(*options.scale)) refuse("scale", *options.scale, "give a finite number");
+  if (!std::isfinite(score_factor(width, options)))
+    refuse("scale / temperature", score_factor(width, options), "choose a larger temperature");
   if (!(options.softcap >= 0) || !std::isfinite(options.softcap))
     refuse("softcap", options.softcap, "give a finite number above 0, or 0 for none");
   if (!(options.dropout >= 0 && options.dropout < 1)) refuse("dropout", options.dropout, "0 <= dropout < 1");
@@ -43,7 +51,7 @@ Shape checked(Tape& tape, Tensor q, Tensor k, Tensor v, const Attention& options
     fail(tape, "attention", "widths of queries and keys differ: " + shapes(), "q [..., T, D] needs k [..., S, D]");
   if (k.size(-2) != v.size(-2))
     fail(tape, "attention", "lengths of keys and values differ: " + shapes(), "k [..., S, D] needs v [..., S, Dv]");
-  check_numbers(tape, options);
+  check_numbers(tape, q.size(-1), options);
   const Index heads = q.rank() > 2 ? q.size(-3) : 1;
   if (const auto of_keys = broadcast(leading_axes(k, heads), leading_axes(v, heads)))
     if (const auto of_all = broadcast(leading_axes(q, heads), *of_keys)) return *of_all;
@@ -72,12 +80,6 @@ void check_extras(Tape& tape, const Attention& options, const Shape& leading, co
     fail(tape, "attention",
          "slopes with " + std::to_string(weights[-2]) + " queries and " + std::to_string(weights[-1]) + " sources",
          "query t stands at position t + S - T, so T may not exceed S");
-}
-
-Real score_factor(Index width, const Attention& options) {
-  double scale = options.vector.defined() ? 1 : 1 / std::sqrt(static_cast<double>(std::max<Index>(width, 1)));
-  if (options.scale) scale = double{*options.scale};
-  return static_cast<Real>(scale / options.temperature);
 }
 
 // --- layout

@@ -36,7 +36,7 @@ struct Attention {
 Tensor attention(Tensor q, Tensor k, Tensor v, const Attention& options = {});
 
 namespace composed {
-/// The same function made of primitive ops.
+/// The same function made of primitive ops. It reads sources that no query may see, so they must hold numbers.
 Tensor attention(Tensor q, Tensor k, Tensor v, const Attention& options = {});
 }  // namespace composed
 

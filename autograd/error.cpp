@@ -18,14 +18,17 @@ std::string in_quotes(std::string_view text) {
   constexpr std::size_t kLongest = 60;
   constexpr const char* kHex = "0123456789abcdef";
   std::string out = "'";
-  for (const char character : text.substr(0, kLongest)) {
+  // Bytes beyond ASCII stay; where a line is printed what its terminal cannot show is spelled out.
+  std::size_t length = std::min(text.size(), kLongest);
+  while (length < text.size() && length > 0 && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) --length;
+  for (const char character : text.substr(0, length)) {
     const auto byte = static_cast<unsigned char>(character);
-    if (byte >= 0x20 && byte < 0x7f)
+    if (byte >= 0x20 && byte != 0x7f)
       out += character;
     else
       out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
   }
-  return out + (text.size() > kLongest ? "...'" : "'");
+  return out + (text.size() > length ? "...'" : "'");
 }
 
 namespace {

@@ -9,25 +9,21 @@
 #include <cmath>
 #include <cstdio>
 
+#include "examples/by_hand.h"
 #include "train/trainer.h"
 
 using namespace tapehead;
+using by_hand::put;
 
 namespace {
 
 constexpr Index kSymbols = 10, kTokens = 17, kPositions = 20, kWidth = kTokens + kPositions;
 constexpr double kGap = 6;  // how much higher the score of the right key is
 
-/// Sets rows[r][c] of a matrix of `columns`.
-void put(Model& model, const Parameter& p, Index row, Index column, double x) {
-  model.parameters.value(p)[static_cast<std::size_t>(row * p.shape[1] + column)] = static_cast<Real>(x);
-}
-
 void choose_matrices(Model& model) {
   Transformer& net = model.net;
   const MultiHeadAttention& attn = net.stack.blocks[0].attn;
-  for (const NamedParameter& p : unique_parameters(net))
-    std::ranges::fill(model.parameters.value(p.parameter), Real{0});
+  by_hand::clear(model);
   for (Index v = 0; v < kTokens; ++v) {
     put(model, net.tokens.weight, v, v, 1);
     put(model, net.head->weight, v, v, 1);

@@ -5,14 +5,12 @@
 // Channels: the token here, the token before (written by head 1), the answer (written by head 2), the position.
 //   head 1 (layer 0) looks one position back and copies the token there into "the token before"
 //   head 2 (layer 1) looks where "the token before" is the token here, and copies the token there into "the answer"
-#include <array>
-#include <cmath>
-#include <cstdio>
-
+#include "examples/by_hand.h"
 #include "train/optimizer.h"
 #include "train/shards.h"
 
 using namespace tapehead;
+using by_hand::put;
 
 namespace {
 
@@ -20,10 +18,6 @@ constexpr Index V = 6, T = 8, C = 3 * V + T;
 constexpr Index kHere = 0, kBefore = V, kAnswer = 2 * V, kPosition = 3 * V;
 constexpr double kGap = 8;  // how much higher the score of the right key is
 constexpr std::array<std::int32_t, T> kSequence = {3, 1, 4, 0, 5, 2, 1, 4};  // 1 4 ... 1, and after it 4
-
-void put(Model& model, const Parameter& p, Index row, Index column, double x) {
-  model.parameters.value(p)[static_cast<std::size_t>(row * p.shape[1] + column)] = static_cast<Real>(x);
-}
 
 /// Head 1 compares positions, a query's with its own place less one; head 2 the token here with the token before.
 void choose_heads(Model& model) {
@@ -45,17 +39,12 @@ void choose_heads(Model& model) {
 
 Model induction_pair() {
   ModelConfig config;
-  config.layers = 2;
-  config.width = C;
-  config.heads = 1;
-  config.key_width = T;
-  config.feed_forward = -1;
-  config.norm = NormKind::none;
-  config.bias = config.tie_embeddings = false;
+  config.layers = 2, config.heads = 1, config.width = C, config.key_width = T;
   config.context = T, config.vocabulary = V;
+  config.feed_forward = -1, config.norm = NormKind::none;  // attention alone
+  config.bias = config.tie_embeddings = false;
   Model model(config, 1);
-  for (const NamedParameter& p : unique_parameters(model.net))
-    std::ranges::fill(model.parameters.value(p.parameter), Real{0});
+  by_hand::clear(model);
   for (Index v = 0; v < V; ++v) {
     put(model, model.net.tokens.weight, v, kHere + v, 1);
     put(model, model.net.head->weight, v, kAnswer + v, 10);
@@ -65,7 +54,7 @@ Model induction_pair() {
   return model;
 }
 
-using Map = std::array<std::array<double, T>, T>;  // [query][source]
+using Map = by_hand::Map<T>;
 
 /// Both heads' maps, and the loss (nats) of saying 4 after row 6, the second 1; leaves gradients.
 struct Look {
@@ -80,57 +69,20 @@ Look look(Model& model) {
   model.parameters.zero_grad();
   tape.backward(loss);
   const auto maps = tape.find("attention.weights");
-  Look seen{.first = {}, .second = {}, .loss = double{loss.item()}};
-  for (std::size_t t = 0; t < T; ++t)
-    for (std::size_t s = 0; s < T; ++s) {
-      seen.first[t][s] = double{maps[0].value()[t * T + s]};
-      seen.second[t][s] = double{maps[1].value()[t * T + s]};
-    }
-  return seen;
-}
-
-/// Row t is the softmax of its scores for sources 0 .. t.
-template <class F>
-Map softmax_of(F score) {
-  Map map{};
-  for (std::size_t t = 0; t < T; ++t) {
-    double total = 0;
-    for (std::size_t s = 0; s <= t; ++s) total += map[t][s] = std::exp(score(t, s));
-    for (std::size_t s = 0; s <= t; ++s) map[t][s] /= total;
-  }
-  return map;
+  return {by_hand::map_of<T>(maps[0]), by_hand::map_of<T>(maps[1]), double{loss.item()}};
 }
 
 /// Head 1: the source one back scores kGap, all others 0.
 Map predicted_first() {
-  return softmax_of([](std::size_t t, std::size_t s) { return s + 1 == t ? kGap : 0; });
+  return by_hand::softmax_of<T>([](std::size_t t, std::size_t s) { return s + 1 == t ? kGap : 0; });
 }
 /// Head 2: source s scores kGap times the share that the token of row t has in its "token before".
 Map predicted_second(const Map& first) {
-  return softmax_of([&](std::size_t t, std::size_t s) {
+  return by_hand::softmax_of<T>([&](std::size_t t, std::size_t s) {
     double share = 0;
     for (std::size_t j = 0; j <= s; ++j) share += kSequence[j] == kSequence[t] ? first[s][j] : 0;
     return kGap * share;
   });
-}
-
-bool is_near(const Map& a, const Map& b) {
-  for (std::size_t t = 0; t < T; ++t)
-    for (std::size_t s = 0; s < T; ++s)
-      if (std::abs(a[t][s] - b[t][s]) > 1e-5) return false;
-  return true;
-}
-
-/// Side by side, in percent.
-void draw(const Map& a, const Map& b) {
-  for (std::size_t t = 0; t < T; ++t) {
-    std::printf("  %d", kSequence[t]);
-    for (const Map* map : {&a, &b}) {
-      std::printf("   ");
-      for (std::size_t s = 0; s < T; ++s) s <= t ? std::printf("%4.0f", 100 * (*map)[t][s]) : std::printf("   .");
-    }
-    std::printf("\n");
-  }
 }
 
 }  // namespace
@@ -140,9 +92,10 @@ int main() {
   const Look chosen = look(model);
   const Map first = predicted_first();
   std::printf("head 1 looks one back, head 2 after the same token (percent, a row for each query):\n");
-  draw(chosen.first, chosen.second);
-  std::printf("both maps are the predicted ones to 5 digits: %s, %s\n", is_near(chosen.first, first) ? "yes" : "no",
-              is_near(chosen.second, predicted_second(first)) ? "yes" : "no");
+  by_hand::draw(kSequence, chosen.first, chosen.second);
+  std::printf("both maps are the predicted ones to 5 digits: %s, %s\n",
+              by_hand::is_near(chosen.first, first) ? "yes" : "no",
+              by_hand::is_near(chosen.second, predicted_second(first)) ? "yes" : "no");
   std::printf("loss of saying 4 after the second 1: %.4f\n", chosen.loss);
 
   // Learn it again: W_Q and W_K of head 2 start at a tenth, all else is frozen.

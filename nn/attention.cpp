@@ -21,10 +21,8 @@ Tensor repeated(Tape& tape, const Parameter& p, Index copies) {
 
 Tensor Projection::operator()(Tensor x) const {
   Tape& tape = x.tape();
-  // A bias of all outputs stays as it is: W_O made of heads' one W_V has its own.
-  const bool bias_of_one = bias && bias.shape.numel() == weight.shape[0];
   const Tensor w = repeated(tape, weight, copies);
-  const Tensor b = bias ? repeated(tape, bias, bias_of_one ? copies : 1) : Tensor{};
+  const Tensor b = bias ? repeated(tape, bias, bias_copies) : Tensor{};
   Tensor y;
   if (transposed) {
     y = linear(x, transpose(w), down ? Tensor{} : b);
@@ -116,7 +114,7 @@ class Maker {
     if (o_.rank) p.down = init_.normal({o_.rank, in}, 1 / std::sqrt(static_cast<double>(o_.rank)));
     if (bias_) p.bias = bias_.rows(bias_used_, bias_used_ + count);
     bias_used_ += bias_ ? count : 0;
-    p.copies = one_for_all_ ? heads : 1;
+    p.copies = p.bias_copies = one_for_all_ ? heads : 1;
     return p;
   }
 
@@ -142,6 +140,7 @@ class Maker {
     }
     Projection p = of_values ? m.v : m.q;
     p.transposed = of_queries;
+    p.bias_copies = 1;
     const Index out_rows = of_values ? o_.kv_heads * o_.value_width : o_.width;
     const Index in_rows = of_values ? o_.source_width : o_.heads * o_.key_width;
     if (out_rows != o_.width || in_rows != in)

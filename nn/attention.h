@@ -17,10 +17,11 @@ namespace tapehead::inline TAPEHEAD_REAL {
 /// One of W_Q, W_K, W_V and W_O as it is used: a matrix of its own, another's, or made from smaller ones.
 struct Projection {
   Parameter weight;         // [out, in]; low rank: [out, rank]; for all heads alike: [out / copies, in]
-  Parameter bias;           // [out / copies] or [out], or none
+  Parameter bias;           // [out / bias_copies], or none
   Parameter down;           // low rank: [rank, in], W = weight down
   Parameter factor;         // [1], or none: W is factor times the matrix
   Index copies = 1;         // heads that use the same matrix
+  Index bias_copies = 1;    // and the same bias: not W_O, whose bias is its own
   bool transposed = false;  // W is the transpose of [weight; ...] down
 
   Tensor operator()(Tensor x) const;  // [..., in] -> [..., out]

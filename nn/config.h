@@ -83,7 +83,7 @@ struct ModelConfig : LayerConfig {
       c.softcap = o.softcap.value_or(c.softcap);
     }
     if (c.kv_heads == 0) c.kv_heads = c.heads;
-    if (c.key_width == 0) c.key_width = width / std::max<std::int64_t>(c.heads, 1);
+    if (c.key_width == 0 && c.heads > 0 && width % c.heads == 0) c.key_width = width / c.heads;  // else refused
     if (c.value_width == 0) c.value_width = c.key_width;
     if (c.feed_forward == 0) c.feed_forward = 4 * width;
     return c;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,8 +13,11 @@
 #include <fstream>
 #include <iostream>
 #include <new>
+#include <sstream>
 
 #include "autograd/error.h"
+#include "tools/inspect/terminal.h"
+#include "tools/inspect/text.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
@@ -34,8 +38,11 @@ const std::vector<Verb> kVerbs = {
 
 constexpr std::int64_t kMostThreads = 256;
 
+// Names in it may be hostile: what could move a terminal's cursor or reorder its text is spelled out.
 int print_error(const std::string& lines, int code) {
-  std::fputs((lines + "\n").c_str(), stderr);
+  const bool unicode = detect_terminal(STDERR_FILENO).unicode;
+  std::istringstream each(lines);
+  for (std::string line; std::getline(each, line);) std::fputs((text::line(line, unicode) + "\n").c_str(), stderr);
   return code;
 }
 

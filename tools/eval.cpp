@@ -1,6 +1,9 @@
 // tapehead eval: how a model does on sequences that neither its training nor its own evaluation has seen.
 #include <fmt/format.h>
 
+#include <cmath>
+
+#include "autograd/error.h"
 #include "tools/command.h"
 #include "tools/session.h"
 #include "train/shards.h"
@@ -24,6 +27,9 @@ void run_eval(const EvalFlags& flags, Command& command) {
   command.start();
   set_threads(flags.threads);
   const Evaluation e = Shards(*session.model, static_cast<int>(flags.threads)).evaluate(batch);
+  if (!std::isfinite(e.loss))
+    throw Error(error_line("eval", fmt::format("the loss of {} is {}", session.path, e.loss), {},
+                           "tapehead info shows whether its weights are finite"));
   command.say(fmt::format(
       "{}\n{} unseen sequences, seed {}: exact match {}, token accuracy {}, loss {:.4f} nats a token\n",
       session.describe(), grouped(flags.sequences), seed, percent(e.exact_match), percent(e.token_accuracy), e.loss));

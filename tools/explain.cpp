@@ -46,11 +46,12 @@ Real read_number(const std::string& option, std::string_view word) {
   const bool whole = error != std::errc::invalid_argument && end == digits.data() + digits.size();
   if (!whole || std::isinf(value) || std::isnan(value))
     refuse(fmt::format("{}: '{}' is not a finite number", option, shown), "write numbers like 1, -0.5 or 2e-3");
-  if (error != std::errc() || !std::isfinite(static_cast<Real>(value)))
+  const auto taken = static_cast<Real>(value);
+  if (error != std::errc() || !std::isfinite(taken) || (taken == 0 && value != 0))
     refuse(fmt::format("{}: '{}' is beyond what a {}-precision number holds", option, shown,
                        sizeof(Real) == 4 ? "single" : "double"),
            "write a number nearer to 1");
-  return static_cast<Real>(value);
+  return taken;
 }
 
 Rows read_rows(const std::string& option, const std::string& typed) {

@@ -82,6 +82,9 @@ Beginning beginning_of(const Session& session, const GenerateFlags& flags) {
   task.answer(example);  // refuses a source of another length or kind than those it was trained on
   Beginning begin;
   begin.count = flags.tokens ? *flags.tokens : answers_from(task, prompt.target.size());
+  if (begin.count == 0 && prompt.target.size() >= example.target.size())
+    throw ConfigError(error_line("generate", "the prompt holds the whole answer of " + task.name(), {},
+                                 "end the prompt earlier, or give --tokens"));
   if (begin.count == 0)
     throw ConfigError(error_line("generate", "after this prompt " + task.name() + " asks and does not answer", {},
                                  "end the prompt with a question, or give --tokens"));

@@ -29,7 +29,8 @@ struct TrainFlags {
   std::optional<std::int64_t> seed;
   std::optional<std::int64_t> stop_at;
   bool force = false, no_report = false, log_heads = false, live = false;
-  std::int64_t threads = 1, snapshots = SnapshotLimits{}.most;
+  std::optional<std::int64_t> snapshots;
+  std::int64_t threads = 1;
 };
 
 // --- settings: the task's defaults, then the file, then --set, then the options that have a name of their own
@@ -46,6 +47,7 @@ void apply(const TrainFlags& flags, Config& config) {
   if (!flags.config.empty()) collect([&] { config.read_toml(flags.config); });
   for (const std::string& assignment : flags.set) collect([&] { config.set(assignment); });
   if (flags.steps) config.train.steps = *flags.steps;
+  if (flags.snapshots) config.train.snapshots = *flags.snapshots;
   if (flags.seed) config.seed = static_cast<std::uint64_t>(*flags.seed);
   if (!problems.empty()) throw ConfigError(problems);
 }
@@ -280,7 +282,6 @@ void run_train(const TrainFlags& flags, Command& command) {
   options.config = options.resume ? resumed_config(flags) : config_of(flags);
   options.stop_at = static_cast<std::uint64_t>(flags.stop_at.value_or(0));
   options.threads = static_cast<int>(flags.threads);
-  options.snapshots.most = flags.snapshots;
   options.log_heads = flags.log_heads;
   if (!flags.stop_when.empty()) options.stop_when = StopRule::parse(flags.stop_when);
   set_threads(flags.threads);
@@ -325,7 +326,7 @@ void add_train(Options& options, Command& command) {
   options.flag("--force", flags->force, "replace a run that --out holds");
   options.add("--resume", flags->resume, "go on with an interrupted run").type("DIR");
   options.add("--stop-at", flags->stop_at, "save and end after this step").range(1, 1'000'000'000);
-  options.add("--snapshots", flags->snapshots, "times to keep attention").range(0, 10'000);
+  options.add("--snapshots", flags->snapshots, "the same as --set train.snapshots=N");
   options.flag("--live", flags->live, "show it in a browser while it trains");
   options.flag("--log-heads", flags->log_heads, "measures of heads into metrics.jsonl");
   options.add("--stop-when", flags->stop_when, "end early: 'pattern_match>0.95'").type("RULE");

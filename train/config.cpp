@@ -79,10 +79,9 @@ void check_layer(const ModelConfig& model, const LayerConfig& layer, const std::
   const auto said = [&](const char* leaf, std::int64_t value) { return name + leaf + ' ' + std::to_string(value); };
   const std::string heads = said("heads", layer.heads);
   if (model.width < 1 || layer.heads < 1) return;  // reported as out of range
-  const bool follows = layer.key_width == model.width / layer.heads;
-  if (layer.key_width == 0)
+  if (layer.key_width == 0 && layer.heads > model.width)
     problems.add(heads + " is more than " + width, "a head needs at least one channel");
-  else if (follows && model.key_width == 0 && model.width % layer.heads != 0)
+  else if (layer.key_width == 0)
     problems.add(width + " is not divisible by " + heads, "heads share the width equally");
   if (layer.kv_heads > 0 && layer.heads % layer.kv_heads != 0)
     problems.add(heads + " is not divisible by " + said("kv_heads", layer.kv_heads),
@@ -103,9 +102,9 @@ void check_layer(const ModelConfig& model, const LayerConfig& layer, const std::
 
 // Matrices that are one have one shape.
 void check_shares(const ModelConfig& model, const LayerConfig& l, Problems& problems) {
-  const auto need = [&](const char* what, bool holds, const char* fact) {
-    if (model.shares(what) && !holds)
-      problems.add(std::string("model.share holds ") + what + ", but " + fact, "shared matrices have the same shape");
+  const auto need = [&](const char* what, bool holds, const char* fact,
+                        const char* hint = "shared matrices have the same shape") {
+    if (model.shares(what) && !holds) problems.add(std::string("model.share holds ") + what + ", but " + fact, hint);
   };
   const bool all_heads = l.kv_heads == l.heads, square = l.heads * l.value_width == model.width;
   need("q=k", all_heads || model.shares("heads"), "kv_heads is not heads");
@@ -113,8 +112,8 @@ void check_shares(const ModelConfig& model, const LayerConfig& l, Problems& prob
   need("k=v", l.key_width == l.value_width, "key_width is not value_width");
   need("v=o", all_heads && square, "heads x value_width is not the width, or kv_heads not heads");
   need("o=qT", l.key_width == l.value_width, "key_width is not value_width");
-  need("k=aq", !model.shares("q=k"), "q=k is there as well");
-  need("o=qT", !model.shares("v=o"), "v=o is there as well");
+  need("k=aq", !model.shares("q=k"), "q=k is there as well", "W_K can be made of W_Q in one way");
+  need("o=qT", !model.shares("v=o"), "v=o is there as well", "W_O can be one other matrix");
   const LayerConfig first = model.layer(0);
   need("layers",
        l.heads == first.heads && l.kv_heads == first.kv_heads && l.key_width == first.key_width &&

@@ -28,6 +28,7 @@ struct TrainConfig {
   double clip = 1;           // largest global gradient norm; 0: off
   double label_smoothing = 0;
   std::vector<std::string> freeze;  // names of parameters, or beginnings of names up to a dot
+  std::int64_t snapshots = 200;     // moments at which attention is kept, at most
   std::int64_t eval_every = 25;
   double target = 1;  // stop once exact match on held-out data reaches this; above 1: never
   bool operator==(const TrainConfig&) const = default;

@@ -298,7 +298,7 @@ std::vector<ConfigKey> config_keys(Config& config) {
       {"model.scoring", &m.scoring, {}, "", "what compares a query with a key"},
       {"model.scale", &m.scale, between(0, 1e6), "",
        "multiplies attention scores; 0: 1 / sqrt(key_width), of additive and cosine ones 1"},
-      {"model.temperature", &m.temperature, above_zero(1e6), "", "divides attention scores"},
+      {"model.temperature", &m.temperature, between(1e-6, 1e6), "", "divides attention scores"},
       {"model.softcap", &m.softcap, between(0, 1e6), "", "scores stay within -softcap to softcap; 0: no cap"},
       {"model.window", &m.window, between(0, 65536), "tokens", "how far self-attention reaches; 0: everywhere"},
       {"model.share",
@@ -328,6 +328,7 @@ std::vector<ConfigKey> config_keys(Config& config) {
        {},
        "",
        "parameters that stay: names as `tapehead info` lists them, or their beginnings"},
+      {"train.snapshots", &t.snapshots, between(0, 10'000), "moments", "at which attention is kept, at most"},
       {"train.eval_every", &t.eval_every, between(1, 1e9), "steps", "between evaluations on held-out sequences"},
       {"train.target", &t.target, between(0, 2), "", "exact match that ends training; above 1: never"},
   };

@@ -51,7 +51,7 @@ int lock_folder(const std::string& path) {
   // A file system without locks says so with another error: there a run goes on unprotected.
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(descriptor);
-    refuse(path + " is in use: another process trains in it", "choose another --out");
+    refuse(path + " is in use: another process trains in it", "wait until it has ended, or train into another folder");
   }
   return descriptor;
 }

@@ -103,7 +103,7 @@ class Run {
   Run(const TrainOptions& options, const RunFolder& folder, const TrainObserver& observer)
       : folder_(folder),
         trainer_(options.config, options.threads, options.text),
-        snapshots_(options.snapshots, trainer_, kept_before(options)),
+        snapshots_({.most = options.config.train.snapshots}, trainer_, kept_before(options)),
         log_heads_(options.log_heads),
         stop_when_(options.stop_when) {
     if (options.resume) resume();
@@ -249,12 +249,13 @@ class Run {
 }  // namespace
 
 namespace {
-// Saves the state before the step that failed; when that fails too, both are told.
+// Saves the state before the step that failed; when that fails for another reason, both are told.
 void save_after(const std::exception& failure, Run& run) {
   try {
     run.save();
   } catch (const std::exception& also) {
-    throw Error(std::string(failure.what()) + "\n" + also.what());
+    const std::string first = failure.what(), second = also.what();
+    throw Error(first == second ? first : first + "\n" + second);
   }
 }
 }  // namespace

@@ -57,8 +57,7 @@ struct TrainOptions {
   bool resume = false;        // go on from the folder's last.ckpt
   std::uint64_t stop_at = 0;  // save and end after this step, as an interruption would; 0: no
   int threads = 1;
-  std::shared_ptr<const Text> text = {};  // what the task "text" learns
-  SnapshotLimits snapshots = {};
+  std::shared_ptr<const Text> text = {};   // what the task "text" learns
   bool log_heads = false;                  // measures of every head into metrics.jsonl, at every evaluation
   std::optional<StopRule> stop_when = {};  // end after an evaluation for which this holds
 };

@@ -177,7 +177,7 @@ TEST(Config, RefusesWhatIsOutOfRange) {
   EXPECT_EQ(refusal("model.heads=0"), "[config] model.heads is 0, outside [1, 1024].");
   EXPECT_EQ(refusal("model.layers=0"), "[config] model.layers is 0, outside [1, 256].");  // F51
   EXPECT_EQ(refusal("model.dropout=1"), "[config] model.dropout is 1, outside [0, 1).");
-  EXPECT_EQ(refusal("model.temperature=0"), "[config] model.temperature is 0, outside (0, 1000000].");
+  EXPECT_EQ(refusal("model.temperature=0"), "[config] model.temperature is 0, outside [1e-06, 1000000].");
   EXPECT_EQ(refusal("train.learning_rate=nan"), "[config] train.learning_rate is nan, outside (0, 1000].");
   EXPECT_EQ(refusal("train.learning_rate=inf"), "[config] train.learning_rate is inf, outside (0, 1000].");
   EXPECT_EQ(refusal("train.learning_rate=-1e-3"), "[config] train.learning_rate is -1e-3, outside (0, 1000].");

@@ -97,7 +97,9 @@ TEST_F(RunFolderTest, OneProcessAtATime) {
     const RunFolder held = prepare_run_folder(folder.path(), false, true);
     for (const bool force : {false, true})
       EXPECT_EQ(refusal(folder.path(), force, !force),
-                "[run] " + folder.path() + " is in use: another process trains in it. Hint: choose another --out.");
+                "[run] " + folder.path() +
+                    " is in use: another process trains in it. Hint: wait until it has ended, or train into another "
+                    "folder.");
     EXPECT_EQ(read_file(folder.file("last.ckpt")), "theirs");
     const pid_t child = ::fork();  // the same from another process
     if (child == 0) {
