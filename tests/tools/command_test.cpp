@@ -284,3 +284,13 @@ TEST_F(VerbTest, HelpFitsATerminalOf80Columns) {
 
 }  // namespace
 }  // namespace tapehead
+// The rule of copy speaks of cross-attention, not of the decoder's own.
+TEST_F(VerbTest, CompareHasNoNumberWhereTheRuleDoesNotApply) {
+  make_run("both", {"--set", "model.kind=encoder-decoder"});
+  const json heads = answered({"compare", "both", "both"})["heads"];
+  EXPECT_TRUE(heads[0]["pattern_match_a"].is_null() && !heads[2]["pattern_match_a"].is_null()) << heads;
+  const std::string text = said({"compare", "both", "both"});
+  EXPECT_TRUE(contains(text, "decoder L0H0              -         -         -   mean 0.0000")) << text;
+  EXPECT_FALSE(contains(text, "nan")) << text;
+}
+
