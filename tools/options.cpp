@@ -13,6 +13,10 @@ Option& Option::range(std::int64_t least, std::int64_t most) {
   range.description("");  // its text would push --help's own beyond the line
   return option_->check(range), *this;
 }
+Option& Option::filled() {
+  return option_->check([](const std::string& text) { return std::string(text.empty() ? "the value is empty" : ""); }),
+         *this;
+}
 Option& Option::one_of(std::initializer_list<const char*> words) {
   return option_->check(CLI::IsMember(std::vector<std::string>(words.begin(), words.end()))), *this;
 }

@@ -30,6 +30,7 @@ class Option {
   Option& required();
   Option& type(const char* name);  // what --help shows for its value: "DIR"
   Option& range(std::int64_t least, std::int64_t most);
+  Option& filled();  // '' is refused, where it would pass for not given
   Option& one_of(std::initializer_list<const char*> words);
 
  private:
