@@ -16,7 +16,7 @@ namespace tapehead::inline TAPEHEAD_REAL {
 void add_intervention_options(Options& options, InterventionFlags& flags) {
   options.add("--ablate", flags.ablate, "take a head away: L0H1, L0H1=mean, =pattern").type("HEAD");
   options.add("--knock-out", flags.knock_out, "mask one cell: layer,head,query,key").type("L,H,Q,K");
-  options.add("--patch", flags.patch, "put heads' outputs of this sequence in").type("FROM");
+  options.add("--patch", flags.patch, "put heads' outputs of this sequence in").type("FROM").filled();
   options.flag("--lens", flags.lens, "what each layer would say");
   options.add("--attribute", flags.attribute, "what each part adds to a row's answer").type("ROW");
   options.flag("--circuits", flags.circuits, "what heads' matrices do to tokens");
@@ -174,17 +174,26 @@ void show_attribution(Session& session, const Batch& sequence, std::int64_t row,
   const std::int32_t token = sequence.targets[static_cast<std::size_t>(row)];
   const Attribution a = attribute_logit(*session.model, sequence, 0, row, token);
   command.start();
-  std::string out = fmt::format("What each part adds to the logit of '{}' at row {} (the last norm's scale held)\n\n",
-                                name(session, token), row);
+  const std::string other = name(session, a.other);
+  std::string out = fmt::format(
+      "What each part adds to the logit of '{}' at row {} (the last norm's scale held),\n"
+      "and to its lead over '{}', the likeliest other\n\n{:<20} {:>9} {:>9}\n",
+      name(session, token), row, other, "", "logit", "lead");
   nlohmann::ordered_json parts = nlohmann::ordered_json::array();
-  double sum = 0;
+  double sum = 0, lead = 0;
   for (const Attribution::Part& part : a.parts) {
     sum += part.value;
-    out += fmt::format("{:<20} {:>9.4f}\n", part.name, part.value);
-    parts.push_back({{"name", part.name}, {"value", json_number(part.value)}});
+    lead += part.lead;
+    out += fmt::format("{:<20} {:>9.4f} {:>9.4f}\n", part.name, part.value, part.lead);
+    parts.push_back({{"name", part.name}, {"value", json_number(part.value)}, {"lead", json_number(part.lead)}});
   }
-  command.say(out + fmt::format("{:<20} {:>9.4f}   the model's logit {:.4f}\n", "sum", sum, a.logit));
-  command.answer({{"token", session.vocabulary()[token]}, {"logit", json_number(a.logit)}, {"parts", parts}});
+  command.say(out + fmt::format("{:<20} {:>9.4f} {:>9.4f}   the model has {:.4f} and {:.4f}\n", "sum", sum, lead,
+                                a.logit, a.lead));
+  command.answer({{"token", session.vocabulary()[token]},
+                  {"logit", json_number(a.logit)},
+                  {"other", session.vocabulary()[a.other]},
+                  {"lead", json_number(a.lead)},
+                  {"parts", parts}});
 }
 
 // The five largest cells of a matrix over the vocabulary.

@@ -235,8 +235,8 @@ TEST_F(VerbTest, InspectTakesHeadsAway) {
   EXPECT_EQ(patched["heads"].size(), 2u);
   EXPECT_TRUE(contains(said({"inspect", "run", "--lens"}), "blocks.0"));
   const json parts = answered({"inspect", "run", "--attribute", "4"});
-  double sum = 0;
-  for (const json& part : parts["parts"]) sum += part["value"].get<double>();
+  double sum = 0, lead = 0;
+  for (const json& part : parts["parts"]) sum += part["value"].get<double>(), lead += part["lead"].get<double>();
   EXPECT_NEAR(sum, parts["logit"].get<double>(), 1e-4);
   EXPECT_EQ(answered({"inspect", "run", "--circuits"})["heads"].size(), 2u);
 }
@@ -255,6 +255,7 @@ TEST_F(VerbTest, InspectRefusesInterventionsThatMakeNoSense) {
 
 TEST_F(VerbTest, InspectWatchEndsWhenNobodyTrains) {
   EXPECT_TRUE(contains(said({"inspect", "run", "--watch"}), "step 6, loss"));
+  EXPECT_NEAR(lead, parts["lead"].get<double>(), 1e-4);
 }
 
 TEST_F(VerbTest, CompareShowsSettingsResultsAndHeads) {
