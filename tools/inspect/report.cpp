@@ -338,7 +338,7 @@ std::string page_of(const Report& report) {
 
 }  // namespace
 
-std::string report_growth(const Report& part) {
+std::string report_growth(const Report& part, bool done) {
   Bytes bytes;
   Json json = {{"snapshots", snapshots_json(part, bytes)}, {"curves", curves_json(part.metrics)}};
   json["bytes"] = base64(bytes.all());
@@ -362,3 +362,4 @@ std::string report_html(Report report, std::size_t budget) {
 }
 
 }  // namespace tapehead
+  json["done"] = done;

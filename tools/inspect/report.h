@@ -72,8 +72,9 @@ struct Report {
 /// fit, and it says so. Throws ConfigError when not even one fits.
 std::string report_html(Report report, std::size_t budget);
 
-/// What a live page asks for: the snapshots of `part`, and its curves, as JSON with the packed numbers in it.
-std::string report_growth(const Report& part);
+/// What a live page asks for: the snapshots of `part`, and its curves, as JSON with the packed numbers in it;
+/// `done`: there will be no more.
+std::string report_growth(const Report& part, bool done);
 
 /// JSON that may stand in a script element: `<`, `>`, `&`, U+2028 and U+2029 are escaped.
 std::string inert(const std::string& json);
