@@ -179,7 +179,7 @@ class Run {
     try {
       return AttentionHistory::load(path);
     } catch (const FileError& e) {
-      throw FileError(std::string(e.what()) + ". Hint: remove it to go on without the earlier maps");
+      throw FileError(std::string(e.what()) + " Hint: remove it to go on without the earlier maps");
     }
   }
 

@@ -138,7 +138,8 @@ TEST_F(RefusalTest, OfResumingWhatIsNotThereOrIsDamaged) {
 TEST_F(RefusalTest, OfResumingWithDamagedMapsUntilTheyAreRemoved) {
   make_run("run", {"--stop-at", "3"});
   test::write_plainly(folder.file("run/snapshots.bin"), "TAPEHEAD");
-  expect_refused({"train", "--resume", "run"}, {"run/snapshots.bin", "remove it"});
+  expect_refused({"train", "--resume", "run"}, {"run/snapshots.bin", "file. Hint: remove it"});
+  expect_refused({"inspect", "run", "--watch"}, {"run/snapshots.bin"});
   std::filesystem::remove(folder.file("run/snapshots.bin"));
   EXPECT_EQ(run({"train", "--resume", "run", "--threads", "1", "--quiet"}).code, 0);
 }
