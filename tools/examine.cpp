@@ -177,7 +177,7 @@ void describe(Session& session, const ExamineOptions& options, Report& report) {
   report.config = file.config.to_toml();
   report.task = session.task->name();
   report.summary = session.task->summary();
-  report.rule = session.task->name() == "copy" ? "copy source" : session.task->name() + " match";
+  report.rule = rule_label(session.task->name());
   for (const StoredTensor& tensor : file.parameters) report.parameters.push_back({tensor.name, tensor.shape});
   report.parameter_count = parameter_count(session.model->net);
   report.vocabulary = session.vocabulary().tokens();
@@ -207,7 +207,7 @@ Report examine(Session& session, const ExamineOptions& options) {
   describe(session, options, report);
   const Batch sequence = options.own ? *options.own : session.held_out(1, session.file.config.seed);
   report.example = worked_example(session, sequence);
-  report.history = history_of(options.run);
+  report.history = options.history;
   if (options.own) report.history = history_for(session, report.history, sequence, options.run);
   if (report.history.empty()) {
     Snapshot now = snapshot_of(*session.model, session, sequence, session.file.step);
@@ -225,3 +225,5 @@ Report examine(Session& session, const ExamineOptions& options) {
 }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL
+std::string rule_label(const std::string& task) { return task == "copy" ? "copy source" : task + " match"; }
+

@@ -231,6 +231,7 @@ void write_report(const RunFolder& folder, const TrainFlags& flags) {
   Session session = Session::open(folder.path(), flags.data);
   ExamineOptions options;
   options.run = folder.path();
+  options.history = history_of(folder.path());
   options.command = fmt::format("tapehead inspect {} --html FILE", shell_word(name_in_report(folder.path())));
   options.threads = static_cast<int>(flags.threads);
   constexpr std::size_t kBudget = 16'000'000;
@@ -243,7 +244,7 @@ std::unique_ptr<LiveServer> serve(const Config& config, const std::string& folde
   Report report;
   report.title = report.task = config.task;
   report.summary = make_task(config.task, config.data)->summary();
-  report.rule = config.task == "copy" ? "copy source" : config.task + " match";
+  report.rule = rule_label(config.task);
   report.config = config.to_toml();
   report.command = fmt::format("tapehead inspect {} --html FILE", shell_word(name_in_report(folder)));
   auto server = std::make_unique<LiveServer>(std::move(report));

@@ -1,4 +1,5 @@
 // Every verb of the command, once, on a small model: what it prints, and what it prints as JSON.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -151,6 +152,7 @@ TEST_F(VerbTest, InspectDrawsEightyColumnsAndListsTheHeads) {
     EXPECT_LT(head["pattern_match"], 1);
   }
   EXPECT_TRUE(contains(said({"inspect", "run", "--input", "a b c", "--layer", "0", "--head", "1"}), "head 1"));
+  EXPECT_TRUE(contains(said({"inspect", "run", "--show", "head"}), "of its weight where the rule looks"));
 }
 
 TEST_F(VerbTest, InfoTellsWhatAFileHolds) {
@@ -205,13 +207,28 @@ TEST_F(VerbTest, TrainStopsWhenARuleHoldsAndLogsHeads) {
 TEST_F(VerbTest, InspectWritesFilesThatAreTheSameEachTime) {
   const auto write = [&](const std::string& name) {
     said({"inspect", "run", "--html", name + ".html", "--csv", name + ".csv", "--npz", name + ".npz", "--svg",
-          name + ".svg", "--png", name + ".png"});
+          name + ".svg", "--png", name + ".png", "--safetensors", name + ".safetensors"});
   };
   write("a");
   write("b");
-  for (const char* type : {"html", "csv", "npz", "svg", "png"})
+  for (const char* type : {"html", "csv", "npz", "svg", "png", "safetensors"})
     EXPECT_EQ(read_file(folder.file(std::string("a.") + type)), read_file(folder.file(std::string("b.") + type)))
         << type;
+}
+
+TEST_F(VerbTest, InspectShowsTheEndWhenThePastIsDamaged) {
+  make_run("hurt");
+  std::string bytes = read_file(folder.file("hurt/snapshots.bin"));
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+  test::write_plainly(folder.file("hurt/snapshots.bin"), bytes);
+  for (const Words& words : {Words{"inspect", "hurt"}, Words{"inspect", "hurt", "--html", "hurt.html"}}) {
+    const Finished finished = run(words);
+    EXPECT_EQ(finished.code, 0);
+    EXPECT_TRUE(contains(finished.err, "hurt/snapshots.bin is damaged: its checksum does not match. Hint:"));
+    EXPECT_EQ(std::ranges::count(finished.err, '\n'), 1) << finished.err;
+    EXPECT_TRUE(contains(finished.out, words.size() == 2 ? "L0H1" : "hurt.html: a page")) << finished.out;
+  }
+  EXPECT_EQ(run({"inspect", "hurt", "--csv", "hurt.csv"}).err, "");  // needs none of it
 }
 
 TEST_F(VerbTest, AReportTellsNothingOfWhereItIs) {
@@ -238,6 +255,7 @@ TEST_F(VerbTest, InspectTakesHeadsAway) {
   double sum = 0, lead = 0;
   for (const json& part : parts["parts"]) sum += part["value"].get<double>(), lead += part["lead"].get<double>();
   EXPECT_NEAR(sum, parts["logit"].get<double>(), 1e-4);
+  EXPECT_NEAR(lead, parts["lead"].get<double>(), 1e-4);
   EXPECT_EQ(answered({"inspect", "run", "--circuits"})["heads"].size(), 2u);
 }
 
@@ -255,7 +273,6 @@ TEST_F(VerbTest, InspectRefusesInterventionsThatMakeNoSense) {
 
 TEST_F(VerbTest, InspectWatchEndsWhenNobodyTrains) {
   EXPECT_TRUE(contains(said({"inspect", "run", "--watch"}), "step 6, loss"));
-  EXPECT_NEAR(lead, parts["lead"].get<double>(), 1e-4);
 }
 
 TEST_F(VerbTest, CompareShowsSettingsResultsAndHeads) {
@@ -266,6 +283,16 @@ TEST_F(VerbTest, CompareShowsSettingsResultsAndHeads) {
   EXPECT_EQ(answer["heads"].size(), 2u);
   EXPECT_GT(answer["heads"][0]["largest_difference"], 0);
   EXPECT_TRUE(contains(said({"compare", "run", "run"}), "none\n"));
+}
+
+// The rule of copy speaks of cross-attention, not of the decoder's own.
+TEST_F(VerbTest, CompareHasNoNumberWhereTheRuleDoesNotApply) {
+  make_run("both", {"--set", "model.kind=encoder-decoder"});
+  const json heads = answered({"compare", "both", "both"})["heads"];
+  EXPECT_TRUE(heads[0]["pattern_match_a"].is_null() && !heads[2]["pattern_match_a"].is_null()) << heads;
+  const std::string text = said({"compare", "both", "both"});
+  EXPECT_TRUE(contains(text, "decoder L0H0              -         -         -   mean 0.0000")) << text;
+  EXPECT_FALSE(contains(text, "nan")) << text;
 }
 
 TEST_F(VerbTest, HelpFitsATerminalOf80Columns) {
@@ -285,13 +312,3 @@ TEST_F(VerbTest, HelpFitsATerminalOf80Columns) {
 
 }  // namespace
 }  // namespace tapehead
-// The rule of copy speaks of cross-attention, not of the decoder's own.
-TEST_F(VerbTest, CompareHasNoNumberWhereTheRuleDoesNotApply) {
-  make_run("both", {"--set", "model.kind=encoder-decoder"});
-  const json heads = answered({"compare", "both", "both"})["heads"];
-  EXPECT_TRUE(heads[0]["pattern_match_a"].is_null() && !heads[2]["pattern_match_a"].is_null()) << heads;
-  const std::string text = said({"compare", "both", "both"});
-  EXPECT_TRUE(contains(text, "decoder L0H0              -         -         -   mean 0.0000")) << text;
-  EXPECT_FALSE(contains(text, "nan")) << text;
-}
-

@@ -184,6 +184,23 @@ TEST_F(RefusalTest, OfHeadsAndNumbersThatDoNotExist) {
   expect_refused({"explain", "--q", "1,x"}, {"x"});
 }
 
+TEST_F(RefusalTest, OfPlacesForFilesBeforeAnythingIsComputed) {
+  make_run("run");
+  for (const char* option : {"--html", "--svg", "--png", "--npz", "--safetensors", "--csv"}) {
+    expect_refused({"inspect", "run", option, "nowhere/file"}, {"cannot write nowhere/file"});
+    expect_refused({"inspect", "run", option, "run"}, {"cannot write run"});
+    expect_refused({"inspect", "run", option, ""}, {option, "empty"});
+  }
+  expect_refused({"inspect", "run", "--csv", "well.csv", "--npz", "nowhere/file"}, {"nowhere/file"});
+}
+
+TEST_F(RefusalTest, OfAnEmptySequence) {
+  make_run("run");
+  expect_refused({"inspect", "run", "--input", ""}, {"--input", "empty"});
+  expect_refused({"inspect", "run", "--input", " "}, {"0 symbols"});
+  expect_refused({"inspect", "run", "--patch", ""}, {"--patch", "empty"});
+}
+
 TEST_F(RefusalTest, OfFilesOfSettings) {
   expect_refused({"train", "--config", "missing.toml"}, {"missing.toml"});
   test::write_plainly(folder.file("bad.toml"), "task = \"copy\"\n[model]\nwidht = 32\nheads = \"two\"\n");
