@@ -129,8 +129,11 @@ void run_compare(const CompareFlags& flags, Command& command) {
   const HeadDifference* most = nullptr;
   for (const HeadDifference& d : differences) {
     const double x = pattern_match(d.a), y = pattern_match(d.b);
-    out += fmt::format("{:<8}L{}H{}     {:>10.4f}{:>10.4f}{:>+10.4f}   mean {:.4f}, largest {:.4f}\n", d.a.kind,
-                       d.a.layer, d.a.head, x, y, y - x, d.mean, d.largest);
+    // A head that the rule does not speak of has no match to compare.
+    const std::string match = std::isnan(x) ? fmt::format("{:>10}{:>10}{:>10}", '-', '-', '-')
+                                            : fmt::format("{:>10.4f}{:>10.4f}{:>+10.4f}", x, y, y - x);
+    out += fmt::format("{:<8}L{}H{}     {}   mean {:.4f}, largest {:.4f}\n", d.a.kind, d.a.layer, d.a.head, match,
+                       d.mean, d.largest);
     heads.push_back({{"kind", d.a.kind},
                      {"layer", d.a.layer},
                      {"head", d.a.head},

@@ -9,6 +9,7 @@
 
 #include "train/circuits.h"
 #include "train/evidence.h"
+#include "train/lens.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
 
@@ -59,6 +60,8 @@ ReportDetail detail_of(Model& model, const Batch& sequence, std::size_t snapshot
   detail.base = {kNone, kNone};
   detail.projections = projections(model, sequence, 0);
   detail.evidence = evidence(model, sequence, 0);
+  detail.lens = logit_lens(model, sequence, 0);
+  detail.attributions = attribute_answers(model, sequence, 0);
   return detail;
 }
 
@@ -94,30 +97,62 @@ AttentionHistory history_for(const Session& session, const AttentionHistory& run
   return history;
 }
 
-// What masking each cell by itself does, at the end alone: one pass a cell.
-void add_knock_outs(Model& model, const Batch& sequence, Report& report) {
-  constexpr double kWork = 3e9;  // products
+// What masking each cell by itself does takes a pass a cell, products in all:
+double knock_out_work(const Model& model, const std::vector<AttentionMap>& heads) {
   double cells = 0, tokens = 0;
-  for (const AttentionMap& head : report.history.heads) {
+  for (const AttentionMap& head : heads) {
     cells += static_cast<double>(std::ranges::count(head.visible, std::uint8_t{1}));
     tokens = std::max<double>(tokens, std::max(head.rows, head.columns));
   }
-  if (2 * cells * tokens * static_cast<double>(parameter_count(model.net)) <= kWork)
-    report.details.back().knock_outs = knock_outs(model, sequence, 0);
-  else
-    report.notes.emplace_back("Knock-out of single cells is left out: for a model of this size it would take long.");
+  return 2 * cells * tokens * static_cast<double>(parameter_count(model.net));
 }
 
-void add_compositions(const Model& model, Report& report) {
-  constexpr double kWork = 4e9;  // products
+double composition_work(const Model& model) {
+  const auto n = static_cast<double>(heads_of(model.net).size()), C = static_cast<double>(model.config.width);
+  return 5 * n * n * C * C * C;
+}
+
+double circuit_bytes(const Model& model) {
+  return 4 * static_cast<double>(heads_of(model.net).size()) *
+         std::pow(static_cast<double>(model.config.vocabulary), 2);
+}
+
+// Whether something is computed at all, and at every moment whose parameters were kept or at the end alone.
+struct Extent {
+  bool at_end = false, at_every = false;
+  Extent(double once, double times, double most) : at_end(once <= most), at_every(once * times <= most) {}
+  bool at(bool is_end) const { return at_every || (is_end && at_end); }
+};
+
+struct Extents {
+  Extent knock_outs, compositions, circuits;
+  Extents(const Model& model, const std::vector<AttentionMap>& heads, std::size_t details)
+      : knock_outs(knock_out_work(model, heads), static_cast<double>(details), 6e9),
+        compositions(composition_work(model), static_cast<double>(details), 4e9),
+        circuits(circuit_bytes(model), static_cast<double>(details), 1.5e6) {}
+};
+
+void note_what_is_left_out(const Extents& extents, Report& report) {
+  if (!extents.knock_outs.at_end)
+    report.notes.emplace_back("Knock-out of single cells is left out: for a model of this size it would take long.");
+  if (!extents.compositions.at_end)
+    report.notes.emplace_back("Composition of heads is left out: for a model of this size it would take long.");
+  if (!extents.circuits.at_end)
+    report.notes.emplace_back("Circuits are left out: so large a vocabulary would take most of the page.");
+}
+
+void add_compositions(const Model& model, ReportDetail& detail) {
   const std::vector<HeadPlace> heads = heads_of(model.net);
-  const auto n = static_cast<double>(heads.size()), C = static_cast<double>(model.config.width);
-  if (10 * n * n / 2 * C * C * C > kWork) return;
   const auto index = [&](const HeadPlace& place) {
     return static_cast<std::size_t>(std::ranges::find(heads, place) - heads.begin());
   };
   for (const Composition& c : compositions(model))
-    report.compositions.push_back({index(c.from), index(c.to), c.q, c.k, c.v});
+    detail.compositions.push_back({index(c.from), index(c.to), c.q, c.k, c.v});
+}
+
+void add_circuits(const Model& model, ReportDetail& detail) {
+  for (Circuits& c : circuits(model, model.config.vocabulary))
+    detail.circuits.push_back({std::move(c.qk), std::move(c.ov), c.copying});
 }
 
 void add_details(Session& session, const Batch& sequence, const ExamineOptions& options, Report& report) {
@@ -125,14 +160,20 @@ void add_details(Session& session, const Batch& sequence, const ExamineOptions& 
   const auto details = static_cast<std::size_t>(
       std::ranges::count_if(report.history.snapshots, [](const PackedSnapshot& s) { return !s.parameters.empty(); }));
   const AblationBudget budget = ablation_budget(session, std::max<std::size_t>(details, 1), heads);
+  const Extents extents(*session.model, report.history.heads, std::max<std::size_t>(details, 1));
+  note_what_is_left_out(extents, report);
   report.ablation_sequences = budget.sequences;
   const Batch batch = session.held_out(std::max<std::int64_t>(budget.sequences, 1), session.file.config.seed);
   const auto add = [&](Model& model, std::size_t snapshot, bool ablates) {
     report.details.push_back(detail_of(model, sequence, snapshot));
-    if (snapshot + 1 == report.history.size()) add_knock_outs(model, sequence, report);
+    ReportDetail& detail = report.details.back();
+    const bool is_end = snapshot + 1 == report.history.size();
+    if (extents.knock_outs.at(is_end)) detail.knock_outs = knock_outs(model, sequence, 0);
+    if (extents.compositions.at(is_end)) add_compositions(model, detail);
+    if (extents.circuits.at(is_end)) add_circuits(model, detail);
     if (!ablates || budget.sequences == 0) return;
-    add_ablation(model, batch, options.threads, report.details.back());
-    report.details.back().importance = head_importance(model, session.held_out(16, session.file.config.seed));
+    add_ablation(model, batch, options.threads, detail);
+    detail.importance = head_importance(model, session.held_out(16, session.file.config.seed));
   };
   for (std::size_t i = 0; i < report.history.size(); ++i) {
     const PackedSnapshot& s = report.history.snapshots[i];
@@ -177,7 +218,7 @@ void describe(Session& session, const ExamineOptions& options, Report& report) {
   report.config = file.config.to_toml();
   report.task = session.task->name();
   report.summary = session.task->summary();
-  report.rule = session.task->name() == "copy" ? "copy source" : session.task->name() + " match";
+  report.rule = rule_label(session.task->name());
   for (const StoredTensor& tensor : file.parameters) report.parameters.push_back({tensor.name, tensor.shape});
   report.parameter_count = parameter_count(session.model->net);
   report.vocabulary = session.vocabulary().tokens();
@@ -197,6 +238,8 @@ std::string name_in_report(const std::string& path) {
   return name.filename().string();
 }
 
+std::string rule_label(const std::string& task) { return task == "copy" ? "copy source" : task + " match"; }
+
 AttentionHistory history_of(const std::string& run) {
   const std::string path = run + "/snapshots.bin";
   return fs::exists(path) ? AttentionHistory::load(path) : AttentionHistory{};
@@ -207,7 +250,7 @@ Report examine(Session& session, const ExamineOptions& options) {
   describe(session, options, report);
   const Batch sequence = options.own ? *options.own : session.held_out(1, session.file.config.seed);
   report.example = worked_example(session, sequence);
-  report.history = history_of(options.run);
+  report.history = options.history;
   if (options.own) report.history = history_for(session, report.history, sequence, options.run);
   if (report.history.empty()) {
     Snapshot now = snapshot_of(*session.model, session, sequence, session.file.step);
@@ -216,11 +259,6 @@ Report examine(Session& session, const ExamineOptions& options) {
     report.history.add(now, SnapshotReason::end);
   }
   add_details(session, sequence, options, report);
-  add_compositions(*session.model, report);
-  constexpr std::int64_t kMostTokens = 200;
-  if (session.vocabulary().size() <= kMostTokens)
-    for (Circuits& c : circuits(*session.model))
-      report.circuits.push_back({std::move(c.qk), std::move(c.ov), c.copying});
   return report;
 }
 

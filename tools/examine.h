@@ -10,6 +10,7 @@ namespace tapehead::inline TAPEHEAD_REAL {
 struct ExamineOptions {
   std::string run;           // a run folder or a checkpoint, as the user wrote it
   std::string command;       // that makes the same report again
+  AttentionHistory history;  // of the run, or none
   std::optional<Batch> own;  // a sequence to show in the place of the run's own
   int threads = 1;
 };
@@ -20,7 +21,10 @@ Report examine(Session& session, const ExamineOptions& options);
 /// that is passed on must not tell where a user keeps things.
 std::string name_in_report(const std::string& path);
 
-/// A run's snapshots; none when `run` is a checkpoint or keeps none.
+/// How the ideal pattern of a task is called, as a label of heads: "copy source", "lookup match".
+std::string rule_label(const std::string& task);
+
+/// A run's snapshots; none when `run` is a checkpoint or keeps none. Throws FileError for a damaged file.
 AttentionHistory history_of(const std::string& run);
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

@@ -66,6 +66,22 @@ std::string drawn(const Session& session, const std::vector<std::int32_t>& sourc
   return draw_overview(attention_maps(*session.model, batch, 0, session.vocabulary().tokens()), figure);
 }
 
+std::string remake_command(const GenerateFlags& flags, const Command& command) {
+  const Sampling standard, &s = flags.sampling;
+  std::string line =
+      fmt::format("{} generate {} --prompt {}", command.program, shell_word(flags.model), shell_word(flags.prompt));
+  const auto add = [&](const char* option, const auto& value, bool given) {
+    if (given) line += fmt::format(" {} {}", option, value);
+  };
+  add("--tokens", flags.tokens.value_or(0), flags.tokens.has_value());
+  add("--temperature", s.temperature, s.temperature != standard.temperature);
+  add("--top-k", s.top_k, s.top_k != standard.top_k);
+  add("--top-p", s.top_p, s.top_p != standard.top_p);
+  add("--stop", shell_word(flags.stop), !flags.stop.empty());
+  add("--seed", flags.seed.value_or(0), flags.seed.has_value());
+  return line + " --show-attention";
+}
+
 /// What the model reads before it speaks, and how much it is asked to say.
 struct Beginning {
   std::vector<std::int32_t> source, ids;
@@ -114,9 +130,7 @@ void run_generate(const GenerateFlags& flags, Command& command) {
                             counted(session.model->config.context, "token"), said.forgotten));
   if (flags.show_attention) {
     ids.insert(ids.end(), said.tokens.begin(), said.tokens.end() - 1);  // the last one was never read
-    command.say("\n" + drawn(session, source, ids,
-                             fmt::format("{} generate {} --prompt {} --show-attention", command.program,
-                                         shell_word(flags.model), shell_word(flags.prompt))));
+    command.say("\n" + drawn(session, source, ids, remake_command(flags, command)));
   }
   command.answer({{"prompt", flags.prompt}, {"text", text}, {"forgotten", said.forgotten}});
 }

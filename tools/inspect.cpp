@@ -19,6 +19,7 @@
 #include "tools/session.h"
 #include "train/evidence.h"
 #include "train/files.h"
+#include "train/map_measures.h"
 #include "train/run_folder.h"
 
 namespace tapehead::inline TAPEHEAD_REAL {
@@ -38,17 +39,7 @@ struct InspectFlags {
 // The user's own sequence, or the first unseen one.
 Batch chosen_sequence(const Session& session, const std::string& input) {
   if (input.empty()) return session.held_out(1, session.file.config.seed);
-  const Prompt prompt = read_prompt(*session.task, input);
-  std::vector<Example> examples(1);
-  examples[0].source = prompt.source;
-  session.task->answer(examples[0]);
-  if (!prompt.target.empty() && prompt.target != examples[0].target) {
-    examples[0].target = prompt.target;  // the user's own target: which source it is read from is unknown
-    examples[0].link.assign(prompt.target.size(), -1);
-  }
-  Batch batch;
-  lay_out(*session.task, examples, session.layout(), batch);
-  return batch;
+  return read_sequence(session, input);
 }
 
 const HeadMeasure* best_of(const std::vector<HeadMeasure>& heads) {
@@ -88,9 +79,18 @@ nlohmann::ordered_json heads_json(const std::vector<HeadMeasure>& heads) {
   return list;
 }
 
-// First, middle and last snapshot of a run; empty when `model` is not a run folder that has some.
-std::vector<Snapshot> three_moments(const std::string& model) {
-  const AttentionHistory all = history_of(model);
+// A run's snapshots. Damaged ones take away the past alone: the end is in the checkpoint.
+AttentionHistory whole_history(const std::string& model) {
+  try {
+    return history_of(model);
+  } catch (const FileError& e) {
+    fmt::print(stderr, "{} Hint: shown is the trained model alone\n", e.what());
+    return {};
+  }
+}
+
+// First, middle and last snapshot; all of them when they are fewer.
+std::vector<Snapshot> three_moments(const AttentionHistory& all) {
   if (all.size() < 3) return all.all();
   const auto end = static_cast<double>(all.snapshots.back().step);
   std::size_t middle = 1;
@@ -112,9 +112,9 @@ std::string command_of(const InspectFlags& flags, const std::string& program) {
 }
 
 // The command as a page or figure may tell it, without the folders above a path from the root.
-std::string told_command(InspectFlags flags, const char* option) {
+std::string told_command(InspectFlags flags) {
   flags.model = name_in_report(flags.model);
-  return command_of(flags, "tapehead") + " " + option + " FILE";
+  return command_of(flags, "tapehead");
 }
 
 void write_html(const InspectFlags& flags, const Report& report, Command& command) {
@@ -152,7 +152,7 @@ std::vector<NamedArray> projection_arrays(Model& model, const Batch& sequence) {
 }
 
 void draw(const InspectFlags& flags, const std::vector<AttentionMap>& maps, const AttentionMap& large,
-          const std::vector<Snapshot>& moments, const std::string& caption, Command& command) {
+          const std::vector<Snapshot>& moments, const std::string& caption, const std::string& rule, Command& command) {
   const bool one = flags.layer.has_value() || flags.head.has_value() || !flags.kind.empty();
   const auto shows = [&](const char* view) { return flags.show == view || (flags.show == "all" && !one); };
   const bool overview = shows("overview"), training = shows("training") && moments.size() > 1;
@@ -161,6 +161,7 @@ void draw(const InspectFlags& flags, const std::vector<AttentionMap>& maps, cons
   figure.notes = !head && !training;
   if (overview) command.say(draw_overview(maps, figure) + (figure.notes ? "" : "\n"));
   figure.notes = !training;
+  figure.finding = finding(large, measure(large), rule);
   if (head) command.say(draw_head(large, figure) + (figure.notes ? "" : "\n"));
   figure.notes = true;
   if (training) command.say(draw_filmstrip(moments, large.kind, large.layer, large.head, figure));
@@ -170,6 +171,7 @@ void draw(const InspectFlags& flags, const std::vector<AttentionMap>& maps, cons
 void watch(const InspectFlags& flags, Command& command) {
   if (!std::filesystem::is_directory(flags.model))
     throw ConfigError(error_line("inspect", flags.model + " is no run folder: there is nothing to watch"));
+  history_of(flags.model);  // refused when damaged
   command.start();
   const Terminal terminal = detect_terminal(STDOUT_FILENO);
   std::uint64_t drawn = std::numeric_limits<std::uint64_t>::max();
@@ -189,6 +191,7 @@ void watch(const InspectFlags& flags, Command& command) {
 
 // Attention that another program computed.
 void inspect_matrices(const InspectFlags& flags, Command& command) {
+  flags.files.require_writable();
   if (!flags.input.empty() || flags.interventions.any())
     throw ConfigError(error_line("inspect", flags.model + " holds attention alone, no model to run", {},
                                  "leave out --input and what changes the model"));
@@ -201,13 +204,13 @@ void inspect_matrices(const InspectFlags& flags, Command& command) {
     report.title = name;
     report.summary = "attention that was computed elsewhere";
     report.subtitle = counted(static_cast<std::int64_t>(maps.size()), "head");
-    report.command = told_command(flags, "--html");
+    report.command = told_command(flags) + " --html FILE";
     report.history.add({0, NAN, NAN, maps}, SnapshotReason::grid);
     write_html(flags, report, command);
   }
   command.start();
-  command.say(write_exports(flags.files, maps, large, {name, told_command(flags, "--svg")}, {}));
-  if (!flags.files.any()) draw(flags, maps, large, {}, name, command);
+  command.say(write_exports(flags.files, maps, large, {name, told_command(flags)}, {}));
+  if (!flags.files.any()) draw(flags, maps, large, {}, name, "", command);
   command.answer({{"file", name}, {"heads", maps.size()}});
 }
 
@@ -216,6 +219,7 @@ void run_inspect(const InspectFlags& flags, Command& command) {
   if (flags.watch) return watch(flags, command);
   if (!flags.tokens.empty())
     throw ConfigError(error_line("inspect", "--tokens names the positions of an .npy or .npz file", {}, "use --input"));
+  flags.files.require_writable();
   Session session = Session::open(flags.model, flags.data);
   const Batch sequence = chosen_sequence(session, flags.input);
   if (flags.interventions.any()) {
@@ -223,9 +227,14 @@ void run_inspect(const InspectFlags& flags, Command& command) {
     const Batch unseen = session.held_out(flags.sequences, session.file.config.seed);
     return run_interventions(flags.interventions, session, sequence, unseen, static_cast<int>(flags.threads), command);
   }
+  const bool draws_training = flags.input.empty() && !flags.files.any();
+  AttentionHistory history;
+  if (draws_training || !flags.files.html.empty()) history = whole_history(flags.model);
+  const std::vector<Snapshot> moments = draws_training ? three_moments(history) : std::vector<Snapshot>{};
   if (!flags.files.html.empty()) {
     set_threads(flags.threads);
-    ExamineOptions options{flags.model, told_command(flags, "--html"), {}, static_cast<int>(flags.threads)};
+    ExamineOptions options{
+        flags.model, told_command(flags) + " --html FILE", std::move(history), {}, static_cast<int>(flags.threads)};
     if (!flags.input.empty()) options.own = sequence;
     write_html(flags, examine(session, options), command);
   }
@@ -233,13 +242,12 @@ void run_inspect(const InspectFlags& flags, Command& command) {
   const std::vector<HeadMeasure> heads = measure_heads(*session.model, batch);
   const std::vector<AttentionMap> maps = attention_maps(*session.model, sequence, 0, session.vocabulary().tokens());
   const AttentionMap& large = chosen_head(maps, heads, flags);
-  const std::vector<Snapshot> moments =
-      flags.input.empty() && !flags.files.any() ? three_moments(flags.model) : std::vector<Snapshot>{};
   command.start();
   command.say(
-      write_exports(flags.files, maps, large, {session.describe(), told_command(flags, "--svg")},
-                    flags.files.npz.empty() ? std::vector<NamedArray>{} : projection_arrays(*session.model, sequence)));
-  if (!flags.files.any()) draw(flags, maps, large, moments, session.describe(), command);
+      write_exports(flags.files, maps, large, {session.describe(), told_command(flags)},
+                    flags.files.arrays() ? projection_arrays(*session.model, sequence) : std::vector<NamedArray>{}));
+  if (!flags.files.any())
+    draw(flags, maps, large, moments, session.describe(), rule_label(session.task->name()), command);
   command.answer({{"task", session.task->name()},
                   {"step", session.file.step},
                   {"sequences", flags.sequences},
@@ -262,6 +270,7 @@ void add_inspect(Options& options, Command& command) {
   options.add("--svg", flags->files.svg, "write the head as a drawing").type("FILE");
   options.add("--png", flags->files.png, "write the head as a picture").type("FILE");
   options.add("--npz", flags->files.npz, "write all weights, q, k, v for NumPy").type("FILE");
+  options.add("--safetensors", flags->files.safetensors, "the same in that format").type("FILE");
   options.add("--csv", flags->files.csv, "write all weights as a table").type("FILE");
   options.flag("--watch", flags->watch, "draw again while it trains");
   options.add("--tokens", flags->tokens, "names of positions for .npy, .npz").type("FILE");

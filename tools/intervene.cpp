@@ -174,17 +174,26 @@ void show_attribution(Session& session, const Batch& sequence, std::int64_t row,
   const std::int32_t token = sequence.targets[static_cast<std::size_t>(row)];
   const Attribution a = attribute_logit(*session.model, sequence, 0, row, token);
   command.start();
-  std::string out = fmt::format("What each part adds to the logit of '{}' at row {} (the last norm's scale held)\n\n",
-                                name(session, token), row);
+  const std::string other = name(session, a.other);
+  std::string out = fmt::format(
+      "What each part adds to the logit of '{}' at row {} (the last norm's scale held),\n"
+      "and to its lead over '{}', the likeliest other\n\n{:<20} {:>9} {:>9}\n",
+      name(session, token), row, other, "", "logit", "lead");
   nlohmann::ordered_json parts = nlohmann::ordered_json::array();
-  double sum = 0;
+  double sum = 0, lead = 0;
   for (const Attribution::Part& part : a.parts) {
     sum += part.value;
-    out += fmt::format("{:<20} {:>9.4f}\n", part.name, part.value);
-    parts.push_back({{"name", part.name}, {"value", json_number(part.value)}});
+    lead += part.lead;
+    out += fmt::format("{:<20} {:>9.4f} {:>9.4f}\n", part.name, part.value, part.lead);
+    parts.push_back({{"name", part.name}, {"value", json_number(part.value)}, {"lead", json_number(part.lead)}});
   }
-  command.say(out + fmt::format("{:<20} {:>9.4f}   the model's logit {:.4f}\n", "sum", sum, a.logit));
-  command.answer({{"token", session.vocabulary()[token]}, {"logit", json_number(a.logit)}, {"parts", parts}});
+  command.say(out + fmt::format("{:<20} {:>9.4f} {:>9.4f}   the model has {:.4f} and {:.4f}\n", "sum", sum, lead,
+                                a.logit, a.lead));
+  command.answer({{"token", session.vocabulary()[token]},
+                  {"logit", json_number(a.logit)},
+                  {"other", session.vocabulary()[a.other]},
+                  {"lead", json_number(a.lead)},
+                  {"parts", parts}});
 }
 
 // The five largest cells of a matrix over the vocabulary.
@@ -225,21 +234,12 @@ void show_circuits(Session& session, Command& command) {
   command.answer({{"heads", heads}, {"compositions", pairs}});
 }
 
-Batch batch_of(Session& session, const std::string& typed) {
-  std::vector<Example> examples(1);
-  examples[0].source = read_prompt(*session.task, typed).source;
-  session.task->answer(examples[0]);
-  Batch batch;
-  lay_out(*session.task, examples, session.layout(), batch);
-  return batch;
-}
-
 }  // namespace
 
 void run_interventions(const InterventionFlags& flags, Session& session, const Batch& sequence, const Batch& unseen,
                        int threads, Command& command) {
   if (!flags.ablate.empty() || !flags.knock_out.empty()) take_away(flags, session, unseen, threads, command);
-  if (!flags.patch.empty()) patch(session, sequence, batch_of(session, flags.patch), command);
+  if (!flags.patch.empty()) patch(session, sequence, read_sequence(session, flags.patch), command);
   if (flags.lens) show_lens(session, sequence, command);
   if (flags.attribute) show_attribution(session, sequence, *flags.attribute, command);
   if (flags.circuits) show_circuits(session, command);

@@ -25,7 +25,7 @@ Option single(CLI::Option* option) { return Option(option->take_last()); }
 // An empty word comes of a variable that a script did not set: taken for "not given", it would be passed over.
 Option Options::add(const char* name, std::string& value, const char* help) {
   CLI::Option* option = app_.add_option(name, value, help);
-  option->check([](const std::string& word) { return std::string(word.empty() ? "nothing is given" : ""); });
+  option->check([](const std::string& word) { return std::string(word.empty() ? "the value is empty" : ""); });
   if (!value.empty()) option->capture_default_str();
   return single(option);
 }

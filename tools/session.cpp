@@ -52,4 +52,42 @@ Prompt read_prompt(const Task& task, const std::string& text) {
   return prompt;
 }
 
+namespace {
+
+Example read_text(const Session& session, const std::string& typed) {
+  Example example{encode_text(session.vocabulary(), typed), {}, {}};
+  const std::size_t length = example.source.size();
+  const std::int64_t context = session.model->config.context;
+  if (static_cast<std::int64_t>(length) > context)
+    throw ConfigError(error_line("text",
+                                 fmt::format("the sequence has {}, the context holds {}",
+                                             counted(static_cast<std::int64_t>(length), "character"), context),
+                                 {}, "shorten it"));
+  example.target.assign(example.source.begin() + 1, example.source.end());
+  example.target.push_back(0);  // nobody knows what comes after the last one
+  for (std::size_t m = 0; m + 1 < length; ++m) example.link.push_back(static_cast<std::int32_t>(m));
+  example.link.push_back(-1);
+  return example;
+}
+
+Example read_example(const Session& session, const std::string& typed) {
+  const Prompt prompt = read_prompt(*session.task, typed);
+  Example example{prompt.source, {}, {}};
+  session.task->answer(example);
+  if (!prompt.target.empty() && prompt.target != example.target) {
+    example.target = prompt.target;  // the user's own target: which source it is read from is unknown
+    example.link.assign(prompt.target.size(), -1);
+  }
+  return example;
+}
+
+}  // namespace
+
+Batch read_sequence(const Session& session, const std::string& typed) {
+  Batch batch;
+  const bool text = session.task->continues();
+  lay_out(*session.task, {text ? read_text(session, typed) : read_example(session, typed)}, session.layout(), batch);
+  return batch;
+}
+
 }  // namespace tapehead::inline TAPEHEAD_REAL

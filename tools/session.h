@@ -32,5 +32,8 @@ struct Prompt {
 };
 /// Throws ConfigError for a token that is not in the vocabulary, or a second separator.
 Prompt read_prompt(const Task& task, const std::string& text);
+/// A sequence of one's own for the model to read: a prompt, which the task answers unless a target is given; for a
+/// model of text its characters, of which each predicts the next.
+Batch read_sequence(const Session& session, const std::string& typed);
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

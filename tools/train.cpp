@@ -233,6 +233,7 @@ void write_report(const RunFolder& folder, const TrainFlags& flags) {
   Session session = Session::open(folder.path(), flags.data);
   ExamineOptions options;
   options.run = folder.path();
+  options.history = history_of(folder.path());
   options.command = fmt::format("tapehead inspect {} --html FILE", shell_word(name_in_report(folder.path())));
   options.threads = static_cast<int>(flags.threads);
   constexpr std::size_t kBudget = 16'000'000;
@@ -245,7 +246,7 @@ std::unique_ptr<LiveServer> serve(const Config& config, const std::string& folde
   Report report;
   report.title = report.task = config.task;
   report.summary = make_task(config.task, config.data)->summary();
-  report.rule = config.task == "copy" ? "copy source" : config.task + " match";
+  report.rule = rule_label(config.task);
   report.config = config.to_toml();
   report.command = fmt::format("tapehead inspect {} --html FILE", shell_word(name_in_report(folder)));
   auto server = std::make_unique<LiveServer>(std::move(report));
@@ -304,10 +305,14 @@ void run_train(const TrainFlags& flags, Command& command) {
   std::unique_ptr<LiveServer> live;
   if (flags.live) live = serve(options.config, folder->path(), observer, command);
   const TrainResult result = train(options, *folder, observer);
+  const double live_seconds = live ? live->seconds() : 0;
   live.reset();
   display.finish();
   const bool reports = !flags.no_report && !result.interrupted && try_report(*folder, flags, command);
   if (!command.quiet) command.say(closing(options.config, result, folder->path(), flags.stop_when, reports, command));
+  if (flags.live && !command.quiet)
+    command.say(fmt::format("telling the live page: {:.1f} % of the time\n",
+                            100 * live_seconds / std::max(result.seconds, 1e-9)));
   command.answer(summary_json(options.config, result, parameters, folder->path()));
   if (caught_signal != 0) command.exit_code = 128 + SIGINT;
 }

@@ -91,6 +91,14 @@ void write_file_atomically(const std::string& path, std::string_view contents) {
   if (folder.get() >= 0) ::fsync(folder.get());
 }
 
+void require_writable(const std::string& path) {
+  if (std::filesystem::is_directory(path)) fail("write", path, EISDIR);
+  std::string beside;
+  const Descriptor file(create_beside(path, beside));
+  if (file.get() < 0) fail("write", path, errno);
+  ::unlink(beside.c_str());
+}
+
 bool is_temporary_of(std::string_view name, std::string_view file) {
   constexpr std::string_view kEnd = ".tmp";
   if (name.size() <= file.size() + 1 + kEnd.size() || !name.starts_with(file) || !name.ends_with(kEnd)) return false;

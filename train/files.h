@@ -14,6 +14,9 @@ std::string read_file(const std::string& path, std::size_t limit = std::size_t{1
 /// was and nothing left beside it.
 void write_file_atomically(const std::string& path, std::string_view contents);
 
+/// Throws FileError when write_file_atomically could not write `path`: asked before work whose result goes there.
+void require_writable(const std::string& path);
+
 /// True for the name that write_file_atomically gives its half-written neighbour of `file`: what a killed process
 /// leaves behind.
 bool is_temporary_of(std::string_view name, std::string_view file);

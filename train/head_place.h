@@ -38,4 +38,24 @@ struct HeadProjections {
   bool dot = true;             // scores are scale q . k: neither additive nor capped nor lowered by distance
 };
 
+/// Logit lens (nostalgebraist 2020): what the model would say if it ended after a part of it.
+struct LensLayer {
+  std::string name;                     // "embed", "blocks.0"
+  std::vector<std::int32_t> likeliest;  // of each row
+  std::vector<double> probability;      // of the row's target; NaN where nothing counts
+};
+
+/// Direct logit attribution of one row: what each part adds to the logit of a token, and to how far it leads the
+/// likeliest other. The parts sum to both.
+struct Attribution {
+  struct Part {
+    std::string name;  // "embed", "L0H1", "blocks.0.attn bias", "blocks.0.mlp", "norm bias"
+    double value = 0, lead = 0;
+  };
+  std::int64_t row = 0;
+  std::int32_t token = 0, other = 0;
+  std::vector<Part> parts;
+  double logit = 0, lead = 0;  // as the model has them
+};
+
 }  // namespace tapehead

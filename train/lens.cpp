@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "autograd/error.h"
 
@@ -84,34 +85,93 @@ Readout readout(const Model& model, const Real* residual, std::int32_t token) {
   return r;
 }
 
-double dot(const std::vector<double>& direction, const Real* x) {
-  double sum = 0;
-  for (std::size_t c = 0; c < direction.size(); ++c) sum += direction[c] * double{x[c]};
-  return sum;
-}
+// One addend of the residual path at its end: rows that go in as they are, or through a matrix W_O [C, columns] first.
+struct Addend {
+  std::string name;
+  std::vector<Real> rows;  // [T, width]
+  Index width = 0;
+  bool every_row = false;  // a bias: the first row is that of all
+  std::vector<Real> output = {};
+  Index first_column = 0;  // of W_O: where the head's columns begin
 
-// What head `head` with mixture z [Dv] adds: direction . (W_O z), W_O [C, H Dv].
-double head_part(const std::vector<Real>& o, Index head, const Real* z, Index width,
-                 const std::vector<double>& direction) {
-  const std::size_t columns = o.size() / direction.size();
-  double sum = 0;
-  for (std::size_t c = 0; c < direction.size(); ++c)
-    for (Index i = 0; i < width; ++i)
-      sum += direction[c] * double{o[c * columns + static_cast<std::size_t>(head * width + i)]} * double{z[i]};
-  return sum;
-}
+  double along(const std::vector<double>& direction, Index row) const {
+    const Real* x = rows.data() + (every_row ? 0 : row * width);
+    const std::size_t columns = output.size() / direction.size();
+    double sum = 0;
+    for (std::size_t c = 0; c < direction.size(); ++c) {
+      double entry = output.empty() ? double{x[c]} : 0;
+      for (Index i = 0; i < width && !output.empty(); ++i)
+        entry += double{output[c * columns + static_cast<std::size_t>(first_column + i)]} * double{x[i]};
+      sum += direction[c] * entry;
+    }
+    return sum;
+  }
+};
 
 // Each head of one attention, and its output's bias.
 void add_attention(const Model& model, Tape& tape, const std::string& scope, const MultiHeadAttention& attention,
-                   const std::string& prefix, Index row, const std::vector<double>& direction, Attribution& to) {
+                   const std::string& prefix, std::vector<Addend>& to) {
   const Tensor z = node(tape, scope, "hook_z");  // [1, H, T, Dv]
   const std::vector<Real> values = z.values(), o = attention.o.matrix(tape).values();
   const Index T = z.size(2), width = z.size(3);
-  for (Index head = 0; head < z.size(1); ++head)
-    to.parts.push_back({prefix + "H" + std::to_string(head),
-                        head_part(o, head, values.data() + (head * T + row) * width, width, direction)});
-  if (attention.o.bias)
-    to.parts.push_back({scope + " bias", dot(direction, model.parameters.value(attention.o.bias).data())});
+  for (Index head = 0; head < z.size(1); ++head) {
+    const auto begin = values.begin() + head * T * width;
+    to.push_back({prefix + "H" + std::to_string(head), {begin, begin + T * width}, width, false, o, head * width});
+  }
+  if (attention.o.bias) {
+    const auto bias = model.parameters.value(attention.o.bias);
+    to.push_back({scope + " bias", {bias.begin(), bias.end()}, model.config.width, true});
+  }
+}
+
+std::vector<Addend> addends_of(const Model& model, Tape& tape) {
+  const Index C = model.config.width;
+  std::vector<Addend> all = {{"embed", node(tape, "", "hook_embed").values(), C}};
+  const std::vector<Block>& blocks = model.net.stack.blocks;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const std::string layer = "L" + std::to_string(i);
+    add_attention(model, tape, block(i) + ".attn", blocks[i].attn, layer, all);
+    if (blocks[i].cross) add_attention(model, tape, block(i) + ".cross", *blocks[i].cross, "cross " + layer, all);
+    if (blocks[i].mlp) all.push_back({block(i) + ".mlp", node(tape, block(i), "hook_mlp_out").values(), C});
+  }
+  return all;
+}
+
+// The largest of a row of logits but for one.
+std::int32_t likeliest_other(const Real* row, Index vocabulary, std::int32_t token) {
+  std::int32_t best = token == 0 && vocabulary > 1 ? 1 : 0;
+  for (std::int32_t v = 0; v < vocabulary; ++v)
+    if (v != token && row[v] > row[best]) best = v;
+  return best;
+}
+
+Attribution attribute(const Model& model, const std::vector<Addend>& addends, const Real* residual, const Real* logits,
+                      Index row, std::int32_t token) {
+  Attribution a{row, token, likeliest_other(logits, model.config.vocabulary, token), {}, double{logits[token]}, 0};
+  a.lead = a.logit - double{logits[a.other]};
+  const Readout mine = readout(model, residual, token), theirs = readout(model, residual, a.other);
+  for (const Addend& addend : addends) {
+    const double value = addend.along(mine.direction, row);
+    a.parts.push_back({addend.name, value, value - addend.along(theirs.direction, row)});
+  }
+  if (mine.bias != 0 || theirs.bias != 0) a.parts.push_back({"norm bias", mine.bias, mine.bias - theirs.bias});
+  return a;
+}
+
+// Rows with the token to attribute each.
+std::vector<Attribution> attribute_rows(Model& model, const Batch& batch, Index sequence,
+                                        const std::vector<std::pair<Index, std::int32_t>>& rows) {
+  Tape tape(model.parameters);
+  NoGrad no_grad(tape);
+  const Tensor logits = record_logits(tape, model.net, batch, sequence, 1);
+  const std::vector<Addend> addends = addends_of(model, tape);
+  const Tensor residual = node(tape, block(model.net.stack.blocks.size() - 1), "hook_resid_post");
+  std::vector<Attribution> list;
+  list.reserve(rows.size());
+  for (const auto& [row, token] : rows)
+    list.push_back(attribute(model, addends, residual.value() + row * model.config.width,
+                             logits.value() + row * model.config.vocabulary, row, token));
+  return list;
 }
 
 }  // namespace
@@ -123,27 +183,15 @@ Attribution attribute_logit(Model& model, const Batch& batch, Index sequence, In
   if (row < 0 || row >= batch.target_length || token < 0 || token >= model.config.vocabulary)
     throw ConfigError(
         error_line("attribution", "there is no row " + std::to_string(row) + " or token " + std::to_string(token)));
-  Tape tape(model.parameters);
-  NoGrad no_grad(tape);
-  const Tensor logits = record_logits(tape, model.net, batch, sequence, 1);
-  const std::vector<Block>& blocks = model.net.stack.blocks;
-  const Index C = model.config.width;
-  const auto at_row = [&](Tensor x) { return x.value() + row * C; };
-  const std::string last = block(blocks.size() - 1);
-  const Readout r = readout(model, at_row(node(tape, last, "hook_resid_post")), token);
-  Attribution a;
-  a.logit = double{logits.value()[row * model.config.vocabulary + token]};
-  a.parts.push_back({"embed", dot(r.direction, at_row(node(tape, "", "hook_embed")))});
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const std::string layer = "L" + std::to_string(i);
-    add_attention(model, tape, block(i) + ".attn", blocks[i].attn, layer, row, r.direction, a);
-    if (blocks[i].cross)
-      add_attention(model, tape, block(i) + ".cross", *blocks[i].cross, "cross " + layer, row, r.direction, a);
-    if (blocks[i].mlp)
-      a.parts.push_back({block(i) + ".mlp", dot(r.direction, at_row(node(tape, block(i), "hook_mlp_out")))});
-  }
-  if (r.bias != 0) a.parts.push_back({"norm bias", r.bias});
-  return a;
+  return attribute_rows(model, batch, sequence, {{row, token}}).front();
+}
+
+std::vector<Attribution> attribute_answers(Model& model, const Batch& batch, Index sequence) {
+  std::vector<std::pair<Index, std::int32_t>> rows;
+  const std::int32_t* targets = batch.targets.data() + sequence * batch.target_length;
+  for (Index t = 0; t < batch.target_length && model.net.stack.norm; ++t)
+    if (targets[t] != Batch::kIgnore) rows.emplace_back(t, targets[t]);
+  return rows.empty() ? std::vector<Attribution>{} : attribute_rows(model, batch, sequence, rows);
 }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

@@ -136,16 +136,19 @@ std::vector<float> rollout(const std::vector<AttentionMap>& maps, const std::str
   }
 }
 
+std::string label_of(const std::string& measure, const std::string& rule_label) {
+  if (measure == "pattern_match") return rule_label;
+  if (measure == "duplicate" || measure == "previous") return measure + " token";
+  return measure == "induction" ? measure : "";
+}
+
 std::vector<HeadLabel> labels(const MapMeasures& m, const std::string& rule_label) {
-  constexpr double kThreshold = 0.5;
   std::vector<HeadLabel> found;
-  const auto look = [&](const std::string& name, double value) {
-    if (value >= kThreshold) found.push_back({name, value, kThreshold});
-  };
-  look(rule_label, m.pattern_match);
-  look("previous token", m.previous);
-  look("duplicate token", m.duplicate);
-  look("induction", m.induction);
+  const std::vector<double> values = as_list(m);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (const std::string name = label_of(measure_names()[i], rule_label);
+        !name.empty() && values[i] >= kLabelThreshold)
+      found.push_back({name, values[i], kLabelThreshold});
   std::ranges::stable_sort(found, std::ranges::greater{}, &HeadLabel::value);
   return found;
 }
@@ -167,7 +170,7 @@ std::string finding(const AttentionMap& map, const MapMeasures& m, const std::st
   std::string names;
   for (const HeadLabel& label : labels(m, rule_label))
     names += fmt::format("{}{} {}", names.empty() ? "" : ", ", label.name, share(label.value));
-  if (!names.empty()) text += fmt::format(" {} (a label needs 0.5).", upper_first(names));
+  if (!names.empty()) text += fmt::format(" {} (a label needs {}).", upper_first(names), kLabelThreshold);
   return text;
 }
 

@@ -31,7 +31,12 @@ std::vector<double> as_list(const MapMeasures& measures);
 /// product, last layer first, of (mean over heads of A + I) / 2. Rows sum to 1. Empty when `kind` has no square maps.
 std::vector<float> rollout(const std::vector<AttentionMap>& maps, const std::string& kind);
 
-/// What the head does as far as its measures show: a measure of at least 0.5 gives its name.
+/// A measure of at least this gives a head its label.
+inline constexpr double kLabelThreshold = 0.5;
+/// The label that a measure gives, "" for one that gives none; `rule_label` is that of pattern_match.
+std::string label_of(const std::string& measure, const std::string& rule_label);
+
+/// What the head does as far as its measures show.
 struct HeadLabel {
   std::string name;  // "previous token"
   double value = 0, threshold = 0;

@@ -21,6 +21,11 @@ class SafetensorsWriter {
   void add(const std::string& name, const std::vector<std::int64_t>& shape, std::span<const std::int32_t> numbers) {
     add(name, "I32", shape, std::as_bytes(numbers));
   }
+  /// Of another type of the format: "U8".
+  void add(const std::string& name, const char* dtype, const std::vector<std::int64_t>& shape,
+           std::span<const std::byte> bytes) {
+    entries_.push_back({name, dtype, shape, bytes});
+  }
   /// An entry of the file's "__metadata__": both are text.
   void note(const std::string& key, const std::string& text) { notes_.emplace_back(key, text); }
   /// Writes what was added, in that order; numbers must still be where they were. Throws FileError, with the file as it
@@ -34,10 +39,6 @@ class SafetensorsWriter {
     std::vector<std::int64_t> shape;
     std::span<const std::byte> bytes;
   };
-  void add(const std::string& name, const char* dtype, const std::vector<std::int64_t>& shape,
-           std::span<const std::byte> bytes) {
-    entries_.push_back({name, dtype, shape, bytes});
-  }
   std::vector<Entry> entries_;
   std::vector<std::pair<std::string, std::string>> notes_;
 };

@@ -150,8 +150,10 @@ class Run {
     last.save(folder_.file("last.ckpt"));
     saved_ = Clock::now();
   }
-  void finish() {
+  void finish(const TrainObserver& observer) {
+    const std::size_t before = snapshots_.kept().size();
     snapshots_.finish(exact_match_);
+    if (observer.on_snapshot && snapshots_.kept().size() > before) observer.on_snapshot(snapshots_.kept());
     save();
   }
 
@@ -177,7 +179,7 @@ class Run {
     try {
       return AttentionHistory::load(path);
     } catch (const FileError& e) {
-      throw FileError(std::string(e.what()) + ". Hint: remove it to go on without the earlier maps");
+      throw FileError(std::string(e.what()) + " Hint: remove it to go on without the earlier maps");
     }
   }
 
@@ -273,7 +275,7 @@ TrainResult train(const TrainOptions& options, const RunFolder& folder, const Tr
     interrupted = (options.stop_at > 0 && run.result().step >= options.stop_at) ||
                   (observer.interrupted && observer.interrupted());
   }
-  run.finish();
+  run.finish(observer);
   TrainResult result = run.result();
   result.interrupted = interrupted && !run.finished();
   return result;

@@ -10,7 +10,7 @@ import {command, folder, openUrl, start, stop, tapehead} from './helper.mjs';
 before(start);
 after(stop);
 
-const settings = ['lookup', '--set', 'train.target=2', '--set', 'train.batch=16', '--steps', '900', '--no-report', '--threads', '1'];
+const settings = ['lookup', '--set', 'train.target=2', '--set', 'train.batch=16', '--steps', '901', '--no-report', '--threads', '1'];
 
 function ask(url, headers = {}) {
   return new Promise((done, fail) => {
@@ -63,8 +63,11 @@ test('a live page follows the training, tells nobody else, and changes nothing',
   await page.waitForFunction((before) => report.curves.step.length > before, await page.evaluate(() => report.curves.step.length));
   assert.equal(await page.evaluate(() => state.snapshot), 0);
   assert.match(await page.locator('.live').textContent(), /Live|ended/);
-  await page.context().close();
+  // What is taken at the end still comes, and the page says that there will be no more.
   assert.equal(await ended, 0);
+  await page.waitForFunction(() => document.querySelector('.live').textContent.startsWith('The training has ended.'));
+  assert.equal(await page.evaluate(() => report.snapshots.at(-1).step), 901);
+  await page.context().close();
   command('train', ...settings, '--out', 'alone', '--quiet');
   for (const file of ['last.ckpt', 'best.ckpt', 'snapshots.bin'])
     assert.ok(readFileSync(join(folder, 'live', file)).equals(readFileSync(join(folder, 'alone', file))), `${file} differs`);

@@ -13,7 +13,7 @@ test('opens from file:// with the network off, and says what was learned', async
   assert.equal(await text(page, 'h1'), 'copy');
   assert.match(await text(page, '.verdict'), /^(Not learned yet|Learned): \d/);
   const titles = await page.locator('h2').allTextContents();
-  for (const title of ['The task, worked', 'Training', 'Every head', 'The ledger', 'Without it', 'Measures over training', 'Circuits', 'The model'])
+  for (const title of ['The task, worked', 'Training', 'Every head', 'The ledger', 'Without it', 'Measures over training', 'What each layer would say', 'Circuits', 'The model'])
     assert.ok(titles.includes(title), `${title} is missing of ${titles}`);
   assert.match(await text(page, '.finding'), /^L0H\d puts 0\.\d\d of its weight where the rule looks/);
   assert.match(await text(page, 'pre code'), /^tapehead inspect copy --html FILE$/);
@@ -160,6 +160,73 @@ test('the same stands in a real table, with what is masked', async () => {
   await close(page);
 });
 
+test('every figure of attention carries the caution', async () => {
+  const page = await open(twoLayers());
+  const without = await page.evaluate(() => [...document.querySelectorAll('section')].filter((s) => s.querySelector('canvas, svg, table.ablation, table.lens') && !s.querySelector('.caution'))
+      .map((s) => s.querySelector('h2').textContent));
+  assert.deepEqual(without, ['Training']);  // its curves show no weight
+  for (const words of await page.locator('.caution').allTextContents()) assert.match(words, /does not explain the decision/);
+  await close(page);
+});
+
+test('a label states what it needs, as a line and in words', async () => {
+  const page = await open(copyRun());
+  const figures = page.locator('.curves.small .curve');
+  for (const figure of await figures.all()) {
+    const title = await figure.locator('strong').textContent(), line = figure.locator('.threshold');
+    const gives = ['Pattern match', 'Previous token', 'Duplicate token', 'Induction'].includes(title);
+    assert.equal(await line.count(), gives ? 1 : 0, title);
+    if (!gives) continue;
+    assert.match(await figure.locator('figcaption').textContent(), /From 0\.5 on a head is labelled “[a-z ]+”/);
+    const [top, bottom, level] = await figure.evaluate((node) => [...[...node.querySelectorAll('.tick')].map((t) => Number(t.getAttribute('y1'))).sort((a, b) => a - b).filter((_, i) => i !== 1),
+                                                                  Number(node.querySelector('.threshold').getAttribute('y1'))]);
+    assert.ok(Math.abs(level - (top + bottom) / 2) < 1e-6, `${title}: ${top} ${level} ${bottom}`);
+  }
+  await close(page);
+});
+
+test('the lens ends with what the model says, and the parts of each answer sum to its logit and its lead', async () => {
+  const page = await open(twoLayers());
+  const {last, predicted, expected, sums} = await page.evaluate(() => {
+    const {lens, attribution} = report.details.at(-1), {predicted, expected} = report.about.example;
+    return {last: [...lens.at(-1).likeliest].map((i) => report.vocabulary[i]), predicted, expected,
+            sums: attribution.rows.map(({values, leads, logit, lead}) => [values.reduce((a, b) => a + b) - logit, leads.reduce((a, b) => a + b) - lead])};
+  });
+  const counted = expected.flatMap((token, i) => token ? [i] : []);
+  assert.deepEqual(counted.map((i) => last[i]), counted.map((i) => predicted[i]));
+  assert.equal(sums.length, counted.length);
+  for (const sum of sums.flat()) assert.ok(Math.abs(sum) < 1e-3, `${sums}`);
+  // A row that is chosen in one table is that of the other, and of the map.
+  assert.equal(await page.locator('table.lens tbody tr').count(), counted.length);
+  const title = await text(page, 'table.attribution caption');
+  await page.locator('table.lens tbody tr:not(.chosen) button').first().click();
+  await frame(page);
+  assert.notEqual(await text(page, 'table.attribution caption'), title);
+  assert.ok(counted.includes(await page.evaluate(() => state.query)));
+  assert.equal(await page.locator('table.lens tr.chosen').count(), 1);
+  const [parts, total] = await page.evaluate(() => ['tbody', 'tfoot'].map((part) => [...document.querySelectorAll(`table.attribution ${part} tr`)].map((r) => Number(r.cells[1].textContent.replace('−', '-')))));
+  assert.ok(Math.abs(parts.reduce((a, b) => a + b) - total[0]) < 0.001 * parts.length, `${parts} is not ${total}`);
+  await close(page);
+});
+
+test('evidence and circuits are those of the nearest step that has some, and grey', async () => {
+  const page = await open(twoLayers());
+  const without = await page.evaluate(() => report.snapshots.findIndex((s) => !s.detail));
+  for (const map of ['gradient', 'effect', 'norm', 'knockOut']) {
+    await page.evaluate(([snapshot, map]) => go({snapshot, map}), [without, map]);
+    await frame(page);
+    const step = await page.evaluate((name) => report.snapshots[nearestDetail(currentSnapshot(), (d) => d.heads[0][name]).snapshot].step, map === 'effect' ? 'gradient' : map);
+    assert.match(await text(page, '#learned-by-heart .stale'), new RegExp(`Not computed at this step: this is step ${step},`));
+    assert.match(await text(page, '.readout'), new RegExp(`\\(at step ${step}\\)|masked`));
+    assert.equal(await page.locator('canvas.map.old').count(), 2);  // the large one and the circuit
+  }
+  await page.evaluate(() => go({snapshot: report.details[0].snapshot, map: 'gradient'}));
+  await frame(page);
+  assert.equal(await page.locator('.maps canvas.map.old').count(), 0);  // the circuits of so many tokens are kept at the end alone
+  assert.equal(await text(page, '#learned-by-heart .stale'), '');
+  await close(page);
+});
+
 test('what needs parameters that were not kept says so', async () => {
   const page = await open(twoLayers());
   const without = await page.evaluate(() => report.snapshots.findIndex((s) => !s.detail));
@@ -211,17 +278,13 @@ test('rollout: rows sum to 1, of one layer it is half the mean of its heads, hal
   }
 });
 
-test('a cell knocked out: the loss it costs, at the end', async () => {
+test('a cell knocked out: the loss it costs', async () => {
   const page = await open(copyRun(), {hash: '#map=knockOut'});
   assert.equal(await text(page, '.stale'), '');
   const {query, key} = await page.evaluate(() => ({query: state.query, key: state.key}));
   assert.match(await text(page, '.readout'), /Loss when the cell is masked -?\d/);
   const told = command('inspect', 'copy/last.ckpt', '--knock-out', `0,${await page.evaluate(() => currentHead().head)},${query},${key}`);
   assert.match(told, /loss/);
-  await page.locator('#step').focus();
-  await page.keyboard.press('Home');
-  await frame(page);
-  assert.match(await text(page, '#learned-by-heart .stale'), /not computed at this step/);
   await close(page);
 });
 

@@ -54,10 +54,10 @@ TEST_F(RefusalTest, OfAnUnknownTask) {
 }
 
 TEST_F(RefusalTest, OfEmptyWords) {
-  expect_refused({"train", "copy", "--out", ""}, {"--out", "nothing is given"});
-  expect_refused({"train", ""}, {"task", "nothing is given"});
-  expect_refused({"generate", "run", "--prompt", ""}, {"--prompt", "nothing is given"});
-  expect_refused({"inspect", "run", "--input", ""}, {"--input", "nothing is given"});
+  expect_refused({"train", "copy", "--out", ""}, {"--out", "the value is empty"});
+  expect_refused({"train", ""}, {"task", "the value is empty"});
+  expect_refused({"generate", "run", "--prompt", ""}, {"--prompt", "the value is empty"});
+  expect_refused({"inspect", "run", "--input", ""}, {"--input", "the value is empty"});
 }
 
 TEST_F(RefusalTest, OfSettings) {
@@ -161,7 +161,8 @@ TEST_F(RefusalTest, OfResumingWhatIsNotThereOrIsDamaged) {
 TEST_F(RefusalTest, OfResumingWithDamagedMapsUntilTheyAreRemoved) {
   make_run("run", {"--stop-at", "3"});
   test::write_plainly(folder.file("run/snapshots.bin"), "TAPEHEAD");
-  expect_refused({"train", "--resume", "run"}, {"run/snapshots.bin", "remove it"});
+  expect_refused({"train", "--resume", "run"}, {"run/snapshots.bin", "file. Hint: remove it"});
+  expect_refused({"inspect", "run", "--watch"}, {"run/snapshots.bin"});
   std::filesystem::remove(folder.file("run/snapshots.bin"));
   EXPECT_EQ(run({"train", "--resume", "run", "--threads", "1", "--quiet"}).code, 0);
 }
@@ -204,6 +205,23 @@ TEST_F(RefusalTest, OfHeadsAndNumbersThatDoNotExist) {
   expect_refused({"eval", "run", "--sequences", "0"}, {"--sequences"});
   expect_refused({"explain", "--temperature", "0"}, {"temperature"});
   expect_refused({"explain", "--q", "1,x"}, {"x"});
+}
+
+TEST_F(RefusalTest, OfPlacesForFilesBeforeAnythingIsComputed) {
+  make_run("run");
+  for (const char* option : {"--html", "--svg", "--png", "--npz", "--safetensors", "--csv"}) {
+    expect_refused({"inspect", "run", option, "nowhere/file"}, {"cannot write nowhere/file"});
+    expect_refused({"inspect", "run", option, "run"}, {"cannot write run"});
+    expect_refused({"inspect", "run", option, ""}, {option, "empty"});
+  }
+  expect_refused({"inspect", "run", "--csv", "well.csv", "--npz", "nowhere/file"}, {"nowhere/file"});
+}
+
+TEST_F(RefusalTest, OfAnEmptySequence) {
+  make_run("run");
+  expect_refused({"inspect", "run", "--input", ""}, {"--input", "empty"});
+  expect_refused({"inspect", "run", "--input", " "}, {"0 symbols"});
+  expect_refused({"inspect", "run", "--patch", ""}, {"--patch", "empty"});
 }
 
 TEST_F(RefusalTest, OfFilesOfSettings) {

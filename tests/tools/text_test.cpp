@@ -89,6 +89,19 @@ TEST_F(TextTest, ReachesATerminalWithoutControlCharacters) {
   EXPECT_TRUE(contains(shown, "\\x1b[2J")) << shown;
 }
 
+TEST_F(TextTest, IsReadAsASequenceOfOnesOwn) {
+  ASSERT_EQ(run(training({"--steps", "10", "--out", "run"})).code, 0);
+  const Finished shown = run({"inspect", "run", "--data", "fox.txt", "--input", "fox jumps"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_TRUE(contains(shown.out, "8:s")) << shown.out;
+  const Finished longer = run({"inspect", "run", "--data", "fox.txt", "--input", "the quick brown fox"});
+  EXPECT_EQ(longer.code, 2);
+  EXPECT_TRUE(contains(longer.err, "the sequence has 19 characters, the context holds 16")) << longer.err;
+  const Finished unknown = run({"inspect", "run", "--data", "fox.txt", "--input", "f\u00f6x"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_TRUE(contains(unknown.err, "'\u00f6'")) << unknown.err;
+}
+
 TEST_F(TextTest, IsLearnedByADecoderAlone) {
   for (const char* kind : {"encoder", "encoder-decoder"}) {
     const Finished refused = run(training({"--set", std::string("model.kind=") + kind}));

@@ -109,17 +109,42 @@ TEST(Attribution, PartsSumToTheLogit) {
     for (const std::int32_t token : {0, 5})
       for (const Index row : {s.batch.target_length - 1, Index{2}}) {
         const Attribution a = attribute_logit(*s.model, s.batch, 1, row, token);
-        double sum = 0;
-        for (const auto& part : a.parts) sum += part.value;
+        double sum = 0, lead = 0;
+        for (const auto& part : a.parts) sum += part.value, lead += part.lead;
         EXPECT_NEAR(sum, a.logit, 1e-4) << kind << ' ' << token << ' ' << row;
+        EXPECT_NEAR(lead, a.lead, 1e-4) << kind << ' ' << token << ' ' << row;
       }
     EXPECT_TRUE(contains(error_of<ConfigError>([&] { attribute_logit(*s.model, s.batch, 0, 99, 0); }), "no row 99"));
   }
 }
 
+// The lead is over the largest of the other logits, and every row that counts is attributed to its target.
+TEST(Attribution, OfAnswersIsThatOfEachRow) {
+  Small s;
+  Tape tape(s.model->parameters);
+  const std::vector<Real> logits = record_logits(tape, s.model->net, s.batch, 1, 1).values();
+  const auto all = attribute_answers(*s.model, s.batch, 1);
+  std::size_t next = 0;
+  for (Index row = 0; row < 8; ++row) {
+    const std::int32_t target = s.batch.targets[static_cast<std::size_t>(8 + row)];
+    if (target < 0) continue;
+    ASSERT_LT(next, all.size());
+    const Attribution &a = all[next++], one = attribute_logit(*s.model, s.batch, 1, row, target);
+    EXPECT_EQ(a.row, row);
+    EXPECT_EQ(a.token, target);
+    Real other = -1e9;
+    for (std::int32_t v = 0; v < 7; ++v)
+      if (v != target) other = std::max(other, logits[static_cast<std::size_t>(row * 7 + v)]);
+    EXPECT_NEAR(a.lead, logits[static_cast<std::size_t>(row * 7 + target)] - other, 1e-5);
+    for (std::size_t i = 0; i < a.parts.size(); ++i) EXPECT_EQ(a.parts[i].lead, one.parts[i].lead) << a.parts[i].name;
+  }
+  EXPECT_EQ(next, all.size());
+}
+
 TEST(Attribution, OfPostNormIsRefused) {
   Small s({"model.norm_order=post"});
   EXPECT_TRUE(contains(error_of<ConfigError>([&] { attribute_logit(*s.model, s.batch, 0, 5, 0); }), "pre"));
+  EXPECT_TRUE(attribute_answers(*s.model, s.batch, 0).empty());
 }
 
 }  // namespace

@@ -91,5 +91,18 @@ TEST(Files, TellTemporariesByTheirName) {
     EXPECT_FALSE(is_temporary_of(name, "last.ckpt")) << name;
 }
 
+TEST(Files, AreFoundUnwritableBeforeTheWork) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  test::write_plainly(path, "old");
+  const std::string before = folder.listing();
+  require_writable(path);
+  require_writable(folder.file("new"));
+  EXPECT_EQ(folder.listing(), before);  // nothing is left, nothing is changed
+  EXPECT_EQ(read_file(path), "old");
+  for (const std::string& wrong : {folder.path(), folder.file("no/x"), path + "/x"})
+    EXPECT_TRUE(contains(error_of<FileError>([&] { require_writable(wrong); }), "cannot write " + wrong)) << wrong;
+}
+
 }  // namespace
 }  // namespace tapehead

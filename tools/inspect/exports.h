@@ -10,11 +10,15 @@
 namespace tapehead {
 
 struct ExportFiles {
-  std::string html, csv, npz, svg, png;  // paths; empty: not wanted
-  bool any() const { return !(html + csv + npz + svg + png).empty(); }
+  std::string html, csv, npz, safetensors, svg, png;  // paths; empty: not wanted
+  bool any() const { return !(html + csv + npz + safetensors + svg + png).empty(); }
+  bool arrays() const { return !(npz + safetensors).empty(); }
+  /// Throws FileError when one of them could not be written.
+  void require_writable() const;
 };
 
-/// Writes csv and npz of all maps, svg and png of `large`; html is the caller's. One line a file, for a person.
+/// Writes csv, npz and safetensors of all maps, svg and png of `large`; html is the caller's. `command` remakes a file
+/// that its path is put behind. One line a file, for a person.
 std::string write_exports(const ExportFiles& files, const std::vector<AttentionMap>& maps, const AttentionMap& large,
                           const Caption& caption, const std::vector<NamedArray>& more_arrays);
 

@@ -191,6 +191,8 @@ std::string draw_head(const AttentionMap& map, const Figure& figure) {
   const HeadPicture picture(map, figure);
   for (const Line& line : picture.draw()) lines.push_back(line);
   add_warnings(lines, map, terminal);
+  if (!figure.finding.empty()) lines.emplace_back();
+  add_text(lines, figure.finding, terminal, {});
   lines.emplace_back();
   Occurring marks;
   marks.look_at(map);

@@ -18,6 +18,7 @@ struct Figure {
   Terminal terminal;
   std::string command;                                  // remakes the picture; printed with it. Empty: none
   std::string caption;                                  // "step 300, loss 0.0123"; printed under the title
+  std::string finding = {};                             // of a head, in words; printed under its map
   int first_row = 0, first_column = 0, max_rows = 200;  // the part of a large map to show
   bool notes = true;  // how to read it and the command; off when another picture with notes follows
 };

@@ -4,6 +4,8 @@
 #include <httplib.h>
 
 #include <charconv>
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -23,9 +25,17 @@ std::string random_token() {
 
 }  // namespace
 
+using Clock = std::chrono::steady_clock;
+// A page asks every second.
+constexpr std::chrono::milliseconds kPatience{2500};
+
 struct LiveServer::Inside {
-  std::mutex mutex;  // of report
+  std::mutex mutex;  // of all up to the next empty line
   Report report;
+  bool ended = false, told = false;  // told: a page knows of the end
+  std::optional<Clock::time_point> asked;
+  std::condition_variable on_told;
+
   std::string token = random_token(), url, origin;
   httplib::Server server;
   std::thread thread;
@@ -39,17 +49,25 @@ struct LiveServer::Inside {
     return copy.history.empty() ? std::string() : report_html(std::move(copy), kBudget);
   }
 
+  void tell() {
+    const std::lock_guard<std::mutex> hold(mutex);
+    told = true;
+    on_told.notify_all();
+  }
+
   // The curves, and the snapshots after a step; a page that has none yet asks with -1.
   std::string growth(std::int64_t after) {
     Report part;
     std::unique_lock<std::mutex> hold(mutex);
+    const bool end = ended;
+    asked = Clock::now();
     part.rule = report.rule;
     part.metrics = report.metrics;
     part.history.heads = report.history.heads;
     for (const PackedSnapshot& snapshot : report.history.snapshots)
       if (static_cast<std::int64_t>(snapshot.step) > after) part.history.snapshots.push_back(snapshot);
     hold.unlock();
-    return report_growth(part);
+    return report_growth(part, end);
   }
 };
 
@@ -85,33 +103,50 @@ LiveServer::LiveServer(Report base) : inside_(std::make_unique<Inside>()) {
     else
       response.status = 400;
   });
+  in.server.set_logger([&in](const httplib::Request&, const httplib::Response& response) {  // it has been sent
+    if (response.body.ends_with("\"done\":true}")) in.tell();
+  });
   in.thread = std::thread([&in] { in.server.listen_after_bind(); });
 }
 
 LiveServer::~LiveServer() {
+  std::unique_lock<std::mutex> hold(inside_->mutex);
+  inside_->ended = true;
+  if (inside_->asked && Clock::now() - *inside_->asked < kPatience)
+    inside_->on_told.wait_for(hold, kPatience, [this] { return inside_->told; });
+  hold.unlock();
   inside_->server.stop();
   inside_->thread.join();
 }
 
 const std::string& LiveServer::url() const { return inside_->url; }
 
+template <class F>
+void LiveServer::change(F f) {
+  const Clock::time_point start = Clock::now();
+  {
+    const std::lock_guard<std::mutex> hold(inside_->mutex);
+    f(inside_->report);
+  }
+  seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 void LiveServer::add(const Metrics::Step& step) {
-  const std::lock_guard<std::mutex> hold(inside_->mutex);
-  inside_->report.metrics.steps.push_back(step);
+  change([&](Report& report) { report.metrics.steps.push_back(step); });
 }
 
 void LiveServer::add(const Metrics::Evaluation& evaluation) {
-  const std::lock_guard<std::mutex> hold(inside_->mutex);
-  inside_->report.metrics.evaluations.push_back(evaluation);
+  change([&](Report& report) { report.metrics.evaluations.push_back(evaluation); });
 }
 
 void LiveServer::add(const AttentionHistory& history) {
-  PackedSnapshot snapshot = history.snapshots.back();
-  snapshot.parameters.clear();
-  const std::lock_guard<std::mutex> hold(inside_->mutex);
-  AttentionHistory& ours = inside_->report.history;
-  if (ours.heads.empty()) ours.heads = history.heads;
-  ours.snapshots.push_back(std::move(snapshot));
+  change([&](Report& report) {
+    AttentionHistory& ours = report.history;
+    if (ours.heads.empty()) ours.heads = history.heads;
+    for (const PackedSnapshot& s : history.snapshots)
+      if (ours.empty() || s.step > ours.snapshots.back().step)
+        ours.snapshots.push_back({s.step, s.loss, s.exact_match, s.reason, s.weights, {}});
+  });
 }
 
 }  // namespace tapehead

@@ -15,6 +15,7 @@ class LiveServer {
  public:
   /// `base`: what is known before the first step. Throws Error when no port can be had.
   explicit LiveServer(Report base);
+  /// Stays until a page that was asking a moment ago could take the end along.
   ~LiveServer();
   LiveServer(const LiveServer&) = delete;
   LiveServer& operator=(const LiveServer&) = delete;
@@ -23,12 +24,16 @@ class LiveServer {
 
   void add(const Metrics::Step& step);
   void add(const Metrics::Evaluation& evaluation);
-  /// The newest snapshot of the run's history.
+  /// The snapshots of the run's history that are new.
   void add(const AttentionHistory& history);
+  double seconds() const { return seconds_; }  // that training spent in add()
 
  private:
   struct Inside;
+  template <class F>
+  void change(F f);
   std::unique_ptr<Inside> inside_;
+  double seconds_ = 0;
 };
 
 }  // namespace tapehead

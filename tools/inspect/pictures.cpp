@@ -17,7 +17,9 @@ namespace {
 
 const char* const kReading =
     "Rows are queries, columns are keys. Read along a row: its weights sum to 1. A masked key is grey.";
-const char* const kCaution = "A weight says how much of a value is mixed in here; it does not explain the decision.";
+const char* const kCaution =
+    "A weight says how much of a value is mixed in here; it does not explain the decision: the values, the output "
+    "projection, the residual path and later layers matter too.";
 constexpr Rgb kBroken{255, 0, 170};
 
 Rgb colour_of(const AttentionMap& map, int row, int column) {
@@ -150,7 +152,7 @@ std::string to_svg(const AttentionMap& map, const Caption& caption) {
                                  {}, "use --png"));
   const Origin o = origin_of(map);
   const int below = o.y + map.rows * kSvgCell + 18;
-  const int width = std::max(o.x + map.columns * kSvgCell + 20, 760), height = below + 100;
+  const int width = std::max(o.x + map.columns * kSvgCell + 20, 760), height = below + 130;
   bool ideal = false;
   for (const std::int32_t column : map.ideal) ideal |= column >= 0;
   std::string out = fmt::format(
@@ -166,8 +168,12 @@ std::string to_svg(const AttentionMap& map, const Caption& caption) {
       width, height, xml(title_of(map, caption)), kReading, kCaution, xml(title_of(map, {})), xml(caption.title));
   out += fmt::format("<text x=\"{}\" y=\"84\">key →</text><text x=\"20\" y=\"{}\">query ↓</text>\n", o.x, o.y - 8);
   out += svg_cells(map, o) + svg_names(map, o) + svg_legend(o, below, ideal);
+  constexpr int kLine = 100;  // letters that the least width holds
   int y = below + 38;
-  for (const std::string& line : {std::string(kReading), std::string(kCaution), caption.command}) {
+  std::vector<std::string> notes = text::wrap(kCaution, kLine);
+  notes.insert(notes.begin(), kReading);
+  notes.push_back(caption.command);
+  for (const std::string& line : notes) {
     if (!line.empty()) out += fmt::format("<text x=\"20\" y=\"{}\">{}</text>\n", y, xml(line));
     y += 20;
   }

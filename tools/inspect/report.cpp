@@ -84,6 +84,9 @@ std::size_t detail_bytes(const ReportDetail& detail) {
   for (const HeadProjections& p : detail.projections) bytes += 4 * (p.q.size() + p.k.size() + p.v.size());
   for (const HeadEvidence& e : detail.evidence) bytes += 2 * (e.gradient.size() + e.norm_weighted.size());
   for (const std::vector<float>& cells : detail.knock_outs) bytes += 2 * cells.size();
+  for (const HeadCircuits& c : detail.circuits) bytes += 2 * (c.qk.size() + c.ov.size());
+  for (const LensLayer& layer : detail.lens) bytes += 8 * layer.likeliest.size();
+  for (const Attribution& a : detail.attributions) bytes += 8 * a.parts.size();
   return bytes;
 }
 
@@ -93,14 +96,17 @@ void shrink(Report& report, std::size_t bytes) {
   if (all_details > 0 && detail_bytes(report.details.back()) > bytes / 3)
     for (ReportDetail& detail : report.details) detail.evidence.clear();
   if (all_details > 0) {
-    const std::size_t each = std::max<std::size_t>(detail_bytes(report.details.back()), 1);
+    // The last holds the most; the others are alike.
+    const std::size_t last = detail_bytes(report.details.back());
+    const std::size_t each = std::max<std::size_t>(detail_bytes(report.details.front()), 1);
     const std::size_t three = 3 * AttentionHistory::packed_bytes(report.history.heads);
     const std::size_t room = std::min(bytes / 3, bytes - std::min(bytes, three));
-    const std::size_t fit = std::min(all_details, std::max<std::size_t>(room / each, each < bytes / 2));
+    const std::size_t more = (room - std::min(room, last)) / each;
+    const std::size_t fit = std::min(all_details, last <= room || last < bytes / 2 ? 1 + more : 0);
     std::vector<ReportDetail> kept;
     for (const std::size_t i : spread(all_details, fit)) kept.push_back(std::move(report.details[i]));
     report.details = std::move(kept);
-    bytes -= fit * each;
+    bytes -= fit == 0 ? 0 : last + (fit - 1) * each;
   }
   const std::size_t each = std::max<std::size_t>(
       AttentionHistory::packed_bytes(report.history.heads) + report.history.heads.size() * 7 * sizeof(float), 1);
@@ -209,6 +215,44 @@ Json add_signed(Bytes& bytes, const std::vector<float>& numbers) {
 
 Json outcome_json(const Outcome& outcome) { return {json_number(outcome.exact_match), json_number(outcome.loss)}; }
 
+// By layer what it would say, [row] each.
+Json lens_json(const std::vector<LensLayer>& layers, Bytes& bytes) {
+  Json list = Json::array();
+  for (const LensLayer& layer : layers)
+    list.push_back(
+        {{"name", layer.name},
+         {"likeliest", bytes.add(layer.likeliest)},
+         {"probability", bytes.add(std::vector<float>(layer.probability.begin(), layer.probability.end()))}});
+  return list;
+}
+
+// The parts' names once, for all rows; then each row's numbers, in that order.
+Json attributions_json(const std::vector<Attribution>& attributions, Bytes& bytes) {
+  Json names = Json::array(), rows = Json::array();
+  for (const Attribution::Part& part : attributions.front().parts) names.push_back(part.name);
+  for (const Attribution& a : attributions) {
+    std::vector<float> values, leads;
+    for (const Attribution::Part& part : a.parts) {
+      values.push_back(static_cast<float>(part.value));
+      leads.push_back(static_cast<float>(part.lead));
+    }
+    rows.push_back({{"row", a.row},
+                    {"other", a.other},
+                    {"logit", json_number(a.logit)},
+                    {"lead", json_number(a.lead)},
+                    {"values", bytes.add(values)},
+                    {"leads", bytes.add(leads)}});
+  }
+  return {{"parts", std::move(names)}, {"rows", std::move(rows)}};
+}
+
+Json compositions_json(const std::vector<HeadComposition>& compositions) {
+  Json pairs = Json::array();
+  for (const HeadComposition& c : compositions)
+    pairs.push_back({c.from, c.to, json_number(c.q), json_number(c.k), json_number(c.v)});
+  return pairs;
+}
+
 Json detail_json(const ReportDetail& detail, Bytes& bytes) {
   Json heads = Json::array();
   for (std::size_t h = 0; h < detail.projections.size(); ++h) {
@@ -221,6 +265,11 @@ Json detail_json(const ReportDetail& detail, Bytes& bytes) {
       head["agreement"] = json_number(detail.evidence[h].agreement);
     }
     if (h < detail.knock_outs.size()) head["knockOut"] = add_signed(bytes, detail.knock_outs[h]);
+    if (h < detail.circuits.size()) {
+      head["qk"] = add_signed(bytes, detail.circuits[h].qk);
+      head["ov"] = add_signed(bytes, detail.circuits[h].ov);
+      head["copying"] = json_number(detail.circuits[h].copying);
+    }
     if (h < detail.importance.size()) head["importance"] = json_number(detail.importance[h]);
     if (h < detail.zeroed.size()) {
       head["zeroed"] = outcome_json(detail.zeroed[h]);
@@ -229,7 +278,11 @@ Json detail_json(const ReportDetail& detail, Bytes& bytes) {
     }
     heads.push_back(std::move(head));
   }
-  return {{"snapshot", detail.snapshot}, {"base", outcome_json(detail.base)}, {"heads", std::move(heads)}};
+  Json json = {{"snapshot", detail.snapshot}, {"base", outcome_json(detail.base)}, {"heads", std::move(heads)}};
+  if (!detail.lens.empty()) json["lens"] = lens_json(detail.lens, bytes);
+  if (!detail.attributions.empty()) json["attribution"] = attributions_json(detail.attributions, bytes);
+  if (!detail.compositions.empty()) json["compositions"] = compositions_json(detail.compositions);
+  return json;
 }
 
 Json curves_json(const Metrics& metrics) {
@@ -272,29 +325,26 @@ Json about_json(const Report& report) {
   return json;
 }
 
+// Which measures give a label, which one, and from what on.
+Json labels_json(const std::string& rule) {
+  Json names = Json::object();
+  for (const std::string& measure : measure_names())
+    if (const std::string name = label_of(measure, rule); !name.empty()) names[measure] = name;
+  return {{"threshold", kLabelThreshold}, {"names", std::move(names)}};
+}
+
 Json report_json(const Report& report, Bytes& bytes) {
   Json json = {{"format", 1},
                {"about", about_json(report)},
                {"curves", curves_json(report.metrics)},
                {"measureNames", measure_names()},
+               {"labels", labels_json(report.rule)},
+               {"vocabulary", report.vocabulary},
                {"heads", heads_json(report, bytes)},
                {"snapshots", snapshots_json(report, bytes)}};
   Json details = Json::array();
   for (const ReportDetail& detail : report.details) details.push_back(detail_json(detail, bytes));
   json["details"] = std::move(details);
-  if (!report.compositions.empty()) {
-    Json pairs = Json::array();
-    for (const HeadComposition& c : report.compositions)
-      pairs.push_back({c.from, c.to, json_number(c.q), json_number(c.k), json_number(c.v)});
-    json["compositions"] = std::move(pairs);
-  }
-  if (!report.circuits.empty()) {
-    Json circuits = Json::array();
-    for (const HeadCircuits& c : report.circuits)
-      circuits.push_back(
-          {{"qk", add_signed(bytes, c.qk)}, {"ov", add_signed(bytes, c.ov)}, {"copying", json_number(c.copying)}});
-    json["circuits"] = {{"vocabulary", report.vocabulary}, {"heads", std::move(circuits)}};
-  }
   return json;
 }
 
@@ -338,10 +388,11 @@ std::string page_of(const Report& report) {
 
 }  // namespace
 
-std::string report_growth(const Report& part) {
+std::string report_growth(const Report& part, bool done) {
   Bytes bytes;
   Json json = {{"snapshots", snapshots_json(part, bytes)}, {"curves", curves_json(part.metrics)}};
   json["bytes"] = base64(bytes.all());
+  json["done"] = done;
   return text_of(json);
 }
 

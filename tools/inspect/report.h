@@ -20,6 +20,18 @@ struct Outcome {
   double loss = 0, exact_match = 0;
 };
 
+/// vocabulary x vocabulary, of one head: what attends to what, and what a token read makes likely.
+struct HeadCircuits {
+  std::vector<float> qk, ov;
+  double copying = 0;
+};
+
+/// How much of what head `from` writes head `to` reads by its queries, keys and values; heads by their index.
+struct HeadComposition {
+  std::size_t from = 0, to = 0;
+  double q = 0, k = 0, v = 0;
+};
+
 /// What is computed afterwards of a moment whose parameters were kept.
 struct ReportDetail {
   std::size_t snapshot = 0;                    // of the history
@@ -29,24 +41,16 @@ struct ReportDetail {
   std::vector<Outcome> zeroed, averaged;       // by head: without it, with its mean output; or none
   std::vector<double> importance;              // by head, or none
   std::vector<std::vector<float>> knock_outs;  // by head, [T, S]: what masking a cell adds to the loss; or none
-};
-
-/// How much of what head `from` writes head `to` reads by its queries, keys and values; heads by their index.
-struct HeadComposition {
-  std::size_t from = 0, to = 0;
-  double q = 0, k = 0, v = 0;
+  std::vector<LensLayer> lens;                 // what the model would say after each layer
+  std::vector<Attribution> attributions;       // of each row that counts, or none
+  std::vector<HeadCircuits> circuits;          // by head, or none
+  std::vector<HeadComposition> compositions;   // or none
 };
 
 /// A sequence with what the model was asked for and what it said, row by row.
 struct WorkedExample {
   std::vector<std::string> source;                       // of an encoder-decoder, else none
   std::vector<std::string> inputs, expected, predicted;  // by row; expected is empty where the loss does not count
-};
-
-/// vocabulary x vocabulary, of one head at the end: what attends to what, and what a token read makes likely.
-struct HeadCircuits {
-  std::vector<float> qk, ov;
-  double copying = 0;
 };
 
 struct Report {
@@ -61,8 +65,6 @@ struct Report {
   AttentionHistory history;
   std::vector<ReportDetail> details;  // by snapshot
   std::vector<std::string> vocabulary;
-  std::vector<HeadCircuits> circuits;  // by head, or none
-  std::vector<HeadComposition> compositions;
   Metrics metrics;
   std::vector<std::string> notes;
   std::string live;  // the origin that a page of a run in progress may ask; empty: none
@@ -72,8 +74,9 @@ struct Report {
 /// fit, and it says so. Throws ConfigError when not even one fits.
 std::string report_html(Report report, std::size_t budget);
 
-/// What a live page asks for: the snapshots of `part`, and its curves, as JSON with the packed numbers in it.
-std::string report_growth(const Report& part);
+/// What a live page asks for: the snapshots of `part`, and its curves, as JSON with the packed numbers in it;
+/// `done`: there will be no more.
+std::string report_growth(const Report& part, bool done);
 
 /// JSON that may stand in a script element: `<`, `>`, `&`, U+2028 and U+2029 are escaped.
 std::string inert(const std::string& json);

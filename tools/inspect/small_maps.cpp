@@ -238,7 +238,10 @@ std::string draw_overview(const std::vector<AttentionMap>& maps, const Figure& f
   const Terminal& terminal = figure.terminal;
   const std::vector<Group> groups = groups_of(maps);
   std::vector<Line> lines;
-  add_text(lines, "Every head: layer L, head H, and its pattern match (* the best)", terminal, kStrong);
+  const bool matched = std::ranges::any_of(maps, [](const AttentionMap& m) { return std::isfinite(pattern_match(m)); });
+  add_text(lines,
+           matched ? "Every head: layer L, head H, and its pattern match (* the best)" : "Every head: layer L, head H",
+           terminal, kStrong);
   add_text(lines, text::line(figure.caption, terminal.unicode), terminal, {});
   lines.emplace_back();
   std::vector<const AttentionMap*> drawn;

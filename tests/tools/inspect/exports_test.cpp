@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "autograd/error.h"
 #include "tests/errors.h"
@@ -82,6 +83,27 @@ TEST_F(Exports, AreTheSameBytesAtAnyTimeAndPlace) {
   EXPECT_EQ(to_svg(small_map(), {"t", "c"}), to_svg(small_map(), {"t", "c"}));
 }
 
+// The format: the header's size in 8 bytes, a JSON header, the numbers.
+TEST_F(Exports, SafetensorsHoldsEveryArrayAndHowItWasMade) {
+  ExportFiles files;
+  files.safetensors = folder.file("x.safetensors");
+  write_exports(files, {small_map()}, small_map(), {"title", "tapehead inspect x"},
+                {array_of("q", {1}, std::vector<float>{7})});
+  const std::string bytes = read_file(files.safetensors);
+  std::uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), 8);
+  const auto header = nlohmann::json::parse(bytes.substr(8, size));
+  EXPECT_EQ(header["__metadata__"]["command"], "tapehead inspect x --safetensors FILE");
+  const auto& pattern = header["blocks.1.attn.hook_pattern"];
+  EXPECT_EQ(pattern["dtype"], "F32");
+  EXPECT_EQ(pattern["shape"], (std::vector<int>{1, 2, 2}));
+  float weights[4];
+  std::memcpy(weights, bytes.data() + 8 + size + pattern["data_offsets"][0].get<std::size_t>(), sizeof weights);
+  EXPECT_EQ(std::vector<float>(weights, weights + 4), small_map().weights);
+  EXPECT_EQ(header["blocks.1.attn.visible"]["dtype"], "U8");
+  EXPECT_EQ(header["q"]["data_offsets"][1], bytes.size() - 8 - size);
+}
+
 TEST_F(Exports, HalvesAndDoublesAreRead) {
   // 0x3555: 0.333..., the nearest half to a third; 0x0001: the least above 0 (IEEE 754-2008).
   NamedArray halves{"", "<f2", {3}, std::string("\x55\x35\x01\x00\x00\x7c", 6)};
@@ -137,6 +159,12 @@ TEST_F(Exports, WhatIsAllZeroAboveTheDiagonalIsMaskedThere) {
   const auto maps = read_matrices(path, "");
   EXPECT_EQ(maps[0].kind, "decoder");
   EXPECT_EQ(maps[0].visible, (std::vector<std::uint8_t>{1, 0, 1, 1}));
+}
+
+TEST_F(Exports, SvgCarriesTheWholeCaution) {
+  const std::string svg = to_svg(small_map(), {"t", "c"}), body = svg.substr(svg.find("</desc>"));
+  for (const char* part : {"does not explain the decision", "output projection", "later layers matter too"})
+    EXPECT_TRUE(contains(body, part)) << part;
 }
 
 TEST_F(Exports, SvgIsWellFormedWithHostileTokens) {

@@ -8,6 +8,7 @@
 
 #include "autograd/error.h"
 #include "tests/errors.h"
+#include "train/map_measures.h"
 
 namespace tapehead {
 namespace {
@@ -108,6 +109,30 @@ TEST(ReportHtml, KeepsWithinItsBudgetByFewerSnapshotsAndSaysSo) {
   EXPECT_EQ(data["snapshots"][0]["step"], 0);
   EXPECT_EQ(data["snapshots"][kept - 1]["step"], 39);
   EXPECT_TRUE(contains(data["about"]["notes"][0], std::to_string(kept) + " of 40 snapshots")) << data["about"]["notes"];
+}
+
+TEST(ReportHtml, StatesWhatALabelNeeds) {
+  const json labels = data_of(report_html(report_of(3, 2), 1'000'000))["labels"];
+  EXPECT_EQ(labels["threshold"], kLabelThreshold);
+  EXPECT_EQ(labels["names"], json({{"pattern_match", "copy source"},
+                                   {"previous", "previous token"},
+                                   {"duplicate", "duplicate token"},
+                                   {"induction", "induction"}}));
+}
+
+// What the end alone holds does not push out what every moment holds.
+TEST(ReportHtml, KeepsTheDetailsBesideALargeLastOne) {
+  Report report = report_of(8, 6);
+  for (std::size_t i = 0; i < 6; ++i) {
+    ReportDetail detail;
+    detail.snapshot = i;
+    detail.lens = {{"embed", std::vector<std::int32_t>(8), std::vector<double>(8)}};
+    if (i == 5) detail.circuits.assign(2, {std::vector<float>(10'000), std::vector<float>(10'000), 0});
+    report.details.push_back(detail);
+  }
+  const json details = data_of(report_html(report, 700'000))["details"];
+  ASSERT_EQ(details.size(), 6u);
+  EXPECT_EQ(details[0]["lens"][0]["name"], "embed");
 }
 
 TEST(ReportHtml, RefusesABudgetForNothing) {

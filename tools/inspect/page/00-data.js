@@ -102,18 +102,25 @@ for (const detail of report.details) {
   report.snapshots[detail.snapshot].detail = detail;
   for (const head of detail.heads) {
     for (const name of ['q', 'k', 'v']) head[name] = packed(Float32Array, head[name]);
-    for (const name of ['gradient', 'norm', 'knockOut']) {
+    for (const name of ['gradient', 'norm', 'knockOut', 'qk', 'ov']) {
       if (!head[name]) continue;
       const [offset, count, largest] = head[name];
       head[name] = {values: packed(Int16Array, [offset, count]), largest};
     }
   }
+  for (const layer of detail.lens ?? []) {
+    layer.likeliest = packed(Int32Array, layer.likeliest);
+    layer.probability = packed(Float32Array, layer.probability);
+  }
+  for (const row of detail.attribution?.rows ?? [])
+    for (const name of ['values', 'leads']) row[name] = packed(Float32Array, row[name]);
 }
 
-// The detail nearest to a snapshot (the earlier of two), or undefined when none was kept at all.
-function nearestDetail(snapshot) {
+// The detail nearest to a snapshot (the earlier of two) of those that have something, or undefined.
+function nearestDetail(snapshot, has = () => true) {
   let best;
   for (const detail of report.details) {
+    if (!has(detail)) continue;
     const distance = (d) => Math.abs(report.snapshots[d.snapshot].step - snapshot.step);
     if (!best || distance(detail) < distance(best)) best = detail;
   }

@@ -194,6 +194,14 @@ const svg = (tag, properties = {}, ...children) => {
   return node;
 };
 
+// Under every figure of attention.
+const kCaution = 'A weight says how much of a value is mixed in here. It does not explain the decision: the values, ' +
+    'the output projection, the residual path and later layers matter too.';
+const caution = () => element('p', {class: 'caution', text: kCaution});
+
+// Of what is shown in the place of what was not computed here.
+const staleAt = (detail) => `Not computed at this step: this is step ${grouped(report.snapshots[detail.snapshot].step)}, the nearest.`;
+
 let sections = 0;
 function section(title, note, ...children) {
   const id = `section-${++sections}`;

@@ -63,8 +63,8 @@ class Chart {
     });
   }
 
-  // lines: [{points: [[step, value]], class}]
-  draw(least, most, lines) {
+  // lines: [{points: [[step, value]], class}]; a threshold is a level with its name
+  draw(least, most, lines, threshold) {
     Object.assign(this, {least, most, lines});
     const {width, height, left, right, top, bottom} = kChart;
     this.lastStep = Math.max(1, ...lines.flatMap((line) => line.points.slice(-1).map((p) => p[0])),
@@ -87,6 +87,10 @@ class Chart {
       parts.push(mark(x, height - 6, 'middle', grouped(step)));
     }
     parts.push(mark(this.x(this.lastStep), height - 6, 'end', grouped(this.lastStep)));
+    if (threshold) {
+      const y = this.y(threshold.level);
+      parts.push(svg('line', {class: 'threshold', x1: left, x2: width - right, y1: y, y2: y}), mark(left + 4, y - 5, 'start', threshold.name));
+    }
     this.node.replaceChildren(...parts, ...this.paths, this.cursor, ...this.dots);
   }
 

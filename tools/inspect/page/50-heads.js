@@ -43,13 +43,13 @@ function headsSection() {
   });
   return section('Every head', 'A row a layer. Rows of a map are queries, columns are keys, the first token is top left. ' +
                  'All maps share one fixed scale, so their colours compare over heads and over time.', ...parts,
-                 legend(viridis, '0', '1', 'Weights', [['masked-mark', 'masked']]));
+                 legend(viridis, '0', '1', 'Weights', [['masked-mark', 'masked']]), caution());
 }
 
 // --- the chosen head
 
-// What the map that is shown holds: a value for each visible cell by its slot, its colours and their ends. Null when it
-// needs what was not kept at this step.
+// What the map that is shown holds: a value for each visible cell by its slot, its colours and their ends; `detail` when
+// it is that of another step. Null when it was never computed.
 function mapSpec(map) {
   const head = currentHead(), snapshot = currentSnapshot(), {view} = head;
   const weights = weightsOf(snapshot, head);
@@ -62,15 +62,18 @@ function mapSpec(map) {
     return signedSpec((slot) => weight(slot) - first[slot] / kOne, 1);
   }
   if (map === 'rollout') return view.rows === view.columns && head.kind !== 'cross' ? {...unsigned(...rollout(snapshot, head)), view: rolled.view} : null;
-  const source = snapshot.detail?.heads[head.index][map === 'effect' ? 'gradient' : map];
-  if (!source) return null;
+  const name = map === 'effect' ? 'gradient' : map;
+  const detail = nearestDetail(snapshot, (d) => d.heads[head.index][name]);
+  if (!detail) return null;
+  const source = detail.heads[head.index][name], then = weightsOf(report.snapshots[detail.snapshot], head);
+  const from = {own: true, detail: snapshot.detail === detail ? null : detail};
   const read = (slot) => {
     const packed = source.values[view.cells[slot]];
     return packed === kNoNumber ? NaN : packed / 32767 * source.largest;
   };
-  if (map === 'norm') return {...unsigned(read, source.largest), text: (x) => x < 0.005 ? '' : x.toFixed(2)};
-  const value = map === 'effect' ? (slot) => read(slot) * weight(slot) : read;
-  return signedSpec(value, largestOf(value, view) || 1);
+  if (map === 'norm') return {...unsigned(read, source.largest), text: (x) => x < 0.005 ? '' : x.toFixed(2), ...from};
+  const value = map === 'effect' ? (slot) => read(slot) * (then[slot] === kNoWeight ? NaN : then[slot] / kOne) : read;
+  return {...signedSpec(value, largestOf(value, view) || 1), ...from};
 }
 
 // Attention rollout (Abnar and Zuidema 2020): through each layer half of the mean over its heads, half the residual path.
@@ -135,6 +138,7 @@ function describeCell(query, key) {
     const spec = mapSpec(state.map);
     const slot = (spec?.view ?? view).slot[query * view.columns + key];
     if (spec && slot >= 0) words += `, ${kMaps[state.map]} ${spec.value(slot).toPrecision(4)}`;
+    if (spec?.detail) words += ` (at step ${grouped(report.snapshots[spec.detail.snapshot].step)})`;
   }
   return head.view.ideal[query] === key ? `${words} (the rule looks here)` : words;
 }
@@ -154,12 +158,9 @@ function badRows() {
 // Why a map cannot be shown here.
 function missing(map) {
   if (map === 'rollout') return 'Rollout follows self-attention through its layers; this is cross-attention.';
-  if (map === 'knockOut') return 'Cells are knocked out at the last step alone, of models small enough: not computed at this step.';
-  return `${kMaps[map]} needs the model's parameters, which were not kept at this step.`;
+  if (map === 'knockOut') return 'Cells are knocked out of models small enough: not computed.';
+  return `${kMaps[map]} needs the model's parameters, which were not kept.`;
 }
-
-const kCaution = 'A weight says how much of a value is mixed in here. It does not explain the decision: the values, ' +
-    'the output projection, the residual path and later layers matter too.';
 
 function headSection() {
   const title = element('h2', {id: 'the-head'});
@@ -197,7 +198,8 @@ function headSection() {
       without.textContent += ` (At step ${grouped(report.snapshots[detail.snapshot].step)}: parameters were not kept here.)`;
     choice.value = state.map;
     const wanted = mapSpec(state.map), spec = wanted ?? mapSpec('weights');
-    stale.textContent = wanted ? '' : `${missing(state.map)} Shown are the weights.`;
+    stale.textContent = !wanted ? `${missing(state.map)} Shown are the weights.` : wanted.detail ? staleAt(wanted.detail) : '';
+    large.canvas.classList.toggle('old', Boolean(wanted?.detail));
     const idealKey = `${head.index} ${state.transpose} ${matchMedia('(prefers-color-scheme: dark)').matches}`;
     if (idealKey !== drawnIdeal) drawIdeal(ideal, head);
     drawnIdeal = idealKey;
@@ -208,14 +210,15 @@ function headSection() {
     const format = (x) => Number(x.toPrecision(3)).toString().replace('-', '−');
     const marks = [['masked-mark', 'masked']];
     if (head.hasRule) marks.push(['rule-mark', 'the rule looks here']);
-    legends.replaceChildren(legend(spec.colours, format(spec.least), format(spec.most), kMaps[wanted ? state.map : 'weights'], marks));
+    const own = spec.own || state.ownScale && !wanted?.own && spec.most !== 1 ? ', a scale of its own' : '';
+    legends.replaceChildren(legend(spec.colours, format(spec.least), format(spec.most), kMaps[wanted ? state.map : 'weights'] + own, marks));
   }, large.node);
   return element('section', {'aria-labelledby': 'the-head', id: 'learned-by-heart'}, title, finding, without, controls,
                  element('p', {class: 'note', text: 'Read along a row: its weights say how that query mixes the values, and sum to 1. ' +
                      'Rows are queries, columns are keys. Arrow keys move the cell.'}),
                  stale,
                  element('div', {class: 'maps'}, element('div', {class: 'large'}, large.readout, large.node, legends), idealBox),
-                 warning, headTable(), element('p', {class: 'caution', text: kCaution}));
+                 warning, headTable(), caution());
 }
 
 // The rule's pattern, in the same colours.

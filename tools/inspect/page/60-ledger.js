@@ -115,7 +115,7 @@ function ledgerSection() {
   follow(() => {
     const head = currentHead(), detail = nearestDetail(currentSnapshot());
     const isHere = currentSnapshot().detail === detail, step = report.snapshots[detail.snapshot].step;
-    stale.textContent = isHere ? '' : `Parameters were not kept at this step: these are the numbers of step ${grouped(step)}, the nearest.`;
+    stale.textContent = isHere ? '' : staleAt(detail);
     body.parentElement.classList.toggle('old', !isHere);
     if (queryTokens !== head.view.rowTokens) {
       queryTokens = head.view.rowTokens;
@@ -166,5 +166,5 @@ function ledgerSection() {
                          element('label', {for: 'temperature'}, 'Temperature ', temperature, temperatureText),
                          element('label', {for: 'causal'}, causal, 'Causal mask'), reset),
                  stale, element('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Ledger'}, table),
-                 element('details', {}, element('summary', {text: 'The output vector'}), output));
+                 element('details', {}, element('summary', {text: 'The output vector'}), output), caution());
 }

@@ -31,17 +31,12 @@ function headTable() {
 }
 
 function ablationSection() {
-  const withAblation = report.details.filter((detail) => detail.heads[0]?.zeroed);
-  if (withAblation.length === 0) return null;
+  const has = (detail) => detail.heads[0]?.zeroed;
+  if (!report.details.some(has)) return null;
   const body = element('tbody'), stale = element('p', {class: 'stale'}), base = element('p');
   const table = element('table', {class: 'ablation'}, element('caption', {text: 'What changes when one head is taken away'}),
                         element('thead', {}, element('tr', {}, ...['head', 'exact match without it', 'change', 'loss', 'exact match with its mean', 'loss', 'importance']
                                                                    .map((text) => element('th', {scope: 'col', text})))), body);
-  const nearest = () => {
-    const now = currentSnapshot();
-    const distance = (detail) => Math.abs(report.snapshots[detail.snapshot].step - now.step);
-    return withAblation.reduce((best, detail) => distance(detail) < distance(best) ? detail : best);
-  };
   const cell = (text, extra) => element('td', {class: 'number'}, extra, text);
   const rows = (detail) => report.heads.map((head, h) => {
     const result = detail.heads[h];
@@ -54,17 +49,17 @@ function ablationSection() {
   });
   follow((changed) => {
     if (!changed.has('snapshot') && !changed.has('head')) return;
-    const detail = nearest(), step = grouped(report.snapshots[detail.snapshot].step);
+    const detail = nearestDetail(currentSnapshot(), has), step = grouped(report.snapshots[detail.snapshot].step);
     const here = currentSnapshot().detail === detail;
     table.classList.toggle('old', !here);
-    stale.textContent = here ? '' : `Not computed at this step: these are the numbers of step ${step}, the nearest.`;
+    stale.textContent = here ? '' : staleAt(detail);
     base.textContent = `With every head: exact match ${percent(detail.base[0])}, loss ${digits(detail.base[1])}, on ` +
         `${grouped(report.about.ablationSequences)} unseen sequences at step ${step}.`;
     body.replaceChildren(...rows(detail));
   }, body);
   return section('Without it', 'A head set to zero, or to its mean output at each position. Points of exact match, and nats ' +
                  'of loss, against the whole model. Importance: E |z · dL/dz|.', base, stale,
-                 element('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Ablation'}, table));
+                 element('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Ablation'}, table), caution());
 }
 
 // --- measures
@@ -82,7 +77,7 @@ const kMeasures = {
 function measuresSection() {
   const names = report.measureNames.filter((name) => report.heads.some((head) => !Number.isNaN(measureAt(currentSnapshot(), head, name))));
   const figures = names.map((name) => {
-    const [title, meaning] = kMeasures[name];
+    const [title, meaning] = kMeasures[name], given = report.labels.names[name], {threshold} = report.labels;
     const chart = new Chart(`${title} over training`, (v) => v.toFixed(1), goToStep);
     whenLonger(() => {
       const lines = report.heads.map((head) => ({
@@ -90,7 +85,8 @@ function measuresSection() {
         class: 'other'
       }));
       const all = lines.flatMap((line) => line.points.map((p) => p[1])).filter((x) => !Number.isNaN(x));
-      chart.draw(name === 'distance' ? Math.min(0, ...all) : 0, name === 'distance' ? Math.max(1, ...all) : 1, lines);
+      chart.draw(name === 'distance' ? Math.min(0, ...all) : 0, name === 'distance' ? Math.max(1, ...all) : 1, lines,
+                 given && {level: threshold, name: 'label'});
     });
     const value = element('span', {class: 'number'});
     const node = figure('', chart);
@@ -103,8 +99,9 @@ function measuresSection() {
       }
       value.textContent = `${currentHead().fullName}: ${digits(measureAt(currentSnapshot(), currentHead(), name), 3)}`;
     }, node);
-    node.firstChild.append(element('strong', {text: title}), ' ', value, element('br'), meaning);
+    node.firstChild.append(element('strong', {text: title}), ' ', value, element('br'), meaning,
+                           given ? `. From ${threshold} on a head is labelled “${given}”` : '');
     return node;
   });
-  return section('Measures over training', 'Every head is a line; the chosen one is strong.', element('div', {class: 'curves small'}, ...figures));
+  return section('Measures over training', 'Every head is a line; the chosen one is strong.', element('div', {class: 'curves small'}, ...figures), caution());
 }

@@ -7,13 +7,18 @@ function liveBar() {
   const ask = async () => {
     try {
       const answer = await fetch(`more?after=${report.snapshots.at(-1)?.step ?? -1}`);
-      if (answer.ok) grow(await answer.json());
+      const more = answer.ok ? await answer.json() : {};
+      if (answer.ok) grow(more);
+      if (more.done) return end('The training has ended.');
       text.textContent = `Live: step ${grouped(report.curves.step.at(-1) ?? 0)}.`;
       setTimeout(ask, 1000);
     } catch {
-      text.setAttribute('role', 'status');  // the steps are not read out, the end is
-      text.textContent = 'The training has ended, or was stopped. This page keeps what it has; report.html in the run folder holds all of it.';
+      end('The training has ended, or was stopped.');
     }
+  };
+  const end = (what) => {
+    text.setAttribute('role', 'status');  // the steps are not read out, the end is
+    text.textContent = `${what} This page keeps what it has; report.html in the run folder holds more: the ledger, ablation, evidence and circuits.`;
   };
   setTimeout(ask, 1000);
   return text;

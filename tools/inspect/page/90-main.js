@@ -109,9 +109,9 @@ function main() {
   const dialog = helpDialog();
   const help = element('button', {type: 'button', class: 'help', text: 'Keys ?', onclick: () => dialog.showModal()});
   const parts = [exampleSection(), trainingSection(), headsSection(), headSection(), ledgerSection(), ablationSection(), measuresSection(),
-                 circuitsSection(), modelSection()];
+                 lensSection(), circuitsSection(), modelSection()];
   document.getElementById('page').replaceWith(...[header(), liveBar(), cursorBar(), element('main', {}, ...parts.filter(Boolean)),
-                                              element('footer', {}, element('p', {text: kCaution}), help), dialog].filter(Boolean));
+                                              element('footer', {}, help), dialog].filter(Boolean));
   document.addEventListener('keydown', (event) => onKey(event, dialog));
   window.addEventListener('hashchange', readAddress);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
