@@ -1,14 +1,17 @@
-// tapehead bench: how long one training step of a standard workload takes, to be paired with anything.
+// tapehead bench: how long one training step of a standard workload takes, or one token that it says, to be paired with
+// anything.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 
 #include "autograd/attention.h"
 #include "autograd/error.h"
 #include "autograd/kernels/peak.h"
+#include "nn/generate.h"
 #include "tools/command.h"
 #include "tools/workload.h"
 #include "train/learner.h"
@@ -20,13 +23,14 @@ namespace {
 
 constexpr std::uint64_t kSeed = 1;
 constexpr std::uint32_t kBatches = 20;  // used in turn
+constexpr std::int64_t kPrompt = 8;     // tokens that are given before a model says its own
 const char* const kRealName = sizeof(Real) == 4 ? "f32" : "f64";
 
 struct BenchFlags {
   std::string workload, dump;
-  std::optional<std::int64_t> steps, length, batch;
+  std::optional<std::int64_t> steps, length, batch, width, vocabulary;
   std::int64_t threads = 1;
-  bool ops = false;
+  bool ops = false, decode = false, no_peak = false;
 };
 
 std::vector<std::int64_t> sizes_of(const Shape& shape) {
@@ -46,6 +50,17 @@ class Steps {
   virtual Tape& tape() = 0;
 };
 
+ModelConfig with_context(const Workload& w) {
+  ModelConfig model = w.model;
+  model.context = w.length;
+  return model;
+}
+
+void add_parameters(SafetensorsWriter& file, const Model& model) {
+  for (const NamedParameter& p : unique_parameters(model.net))
+    file.add("param/" + p.name, sizes_of(p.parameter.shape), model.parameters.value(p.parameter));
+}
+
 class TrainingSteps : public Steps {
  public:
   TrainingSteps(const Workload& w, int threads)
@@ -56,8 +71,7 @@ class TrainingSteps : public Steps {
   std::int64_t parameters() const override { return parameter_count(model_.net); }
   Tape& tape() override { return learner_.shards().tape(); }
   void describe(SafetensorsWriter& file) override {
-    for (const NamedParameter& p : unique_parameters(model_.net))
-      file.add("param/" + p.name, sizes_of(p.parameter.shape), std::as_const(model_.parameters).value(p.parameter));
+    add_parameters(file, model_);
     for (std::size_t i = 0; i < batches_.size(); ++i) {
       const Batch& b = batches_[i];
       const std::string number = std::to_string(i);
@@ -69,11 +83,6 @@ class TrainingSteps : public Steps {
   }
 
  private:
-  static ModelConfig with_context(const Workload& w) {
-    ModelConfig model = w.model;
-    model.context = w.length;
-    return model;
-  }
   Model model_;
   Learner learner_;
   std::vector<Batch> batches_;
@@ -121,7 +130,7 @@ std::unique_ptr<Steps> prepare(const Workload& w, int threads) {
   return std::make_unique<TrainingSteps>(w, threads);
 }
 
-void dump(const Workload& w, Steps& steps, const std::string& path) {
+SafetensorsWriter facts_of(const Workload& w) {
   SafetensorsWriter file;
   const TrainConfig train = workload_training();
   const nlohmann::ordered_json facts = {{"workload", w.name},
@@ -141,26 +150,27 @@ void dump(const Workload& w, Steps& steps, const std::string& path) {
                                         {"weight_decay", train.weight_decay},
                                         {"clip", train.clip}};
   file.note("workload", facts.dump());
+  return file;
+}
+
+void dump(const Workload& w, Steps& steps, const std::string& path) {
+  SafetensorsWriter file = facts_of(w);
   steps.describe(file);
   file.write(path);
 }
 
-struct Times {
-  std::vector<double> seconds;
-  double first_loss = 0, last_loss = 0;
-};
-
-Times measure(Steps& steps, std::int64_t count) {
+// Seconds of each of `count` calls.
+template <class F>
+std::vector<double> measure(std::int64_t count, F f) {
   using Clock = std::chrono::steady_clock;
-  Times times;
-  times.seconds.reserve(static_cast<std::size_t>(count));
+  std::vector<double> seconds;
+  seconds.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
     const Clock::time_point start = Clock::now();
-    times.last_loss = steps.step();
-    times.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-    if (i == 0) times.first_loss = times.last_loss;
+    f();
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
-  return times;
+  return seconds;
 }
 
 double median(std::vector<double> x) {
@@ -210,30 +220,87 @@ double peak_rss_mib() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-void run_bench(const BenchFlags& flags, Command& command) {
+// The workload with the sizes that were asked for; heads keep their width.
+Workload resized(const BenchFlags& flags) {
   Workload w = find_workload(flags.workload);
   w.length = flags.length.value_or(w.length);
   w.batch = flags.batch.value_or(w.batch);
+  w.model.vocabulary = flags.vocabulary.value_or(w.model.vocabulary);
+  if (!flags.width) return w;
+  const std::int64_t of_head = w.model.width / w.model.heads;
+  if (*flags.width % of_head != 0)
+    throw ConfigError(error_line("bench", fmt::format("width {} is no multiple of {}, the width of a head of {}",
+                                                      *flags.width, of_head, w.name)));
+  w.model.width = *flags.width;
+  w.model.heads = *flags.width / of_head;
+  return w;
+}
+
+// One sequence from a prompt to the context's end, again and again: the most likely tokens, with kept keys and values.
+void run_decoding(const Workload& w, const BenchFlags& flags, Command& command) {
+  if (w.attention_alone() || w.model.kind != ModelKind::decoder)
+    throw ConfigError(error_line("bench", w.name + " is no decoder, which alone says one token after another", {},
+                                 "choose W0 to W3 or W5"));
+  if (w.length <= kPrompt)
+    throw ConfigError(error_line("bench", fmt::format("the prompt alone has {} tokens", kPrompt), {}, "raise --seq"));
+  command.start();
+  ModelConfig config = with_context(w);
+  config.init_std = 0.2;  // smaller first weights would repeat one token, and no comparison would see a wrong cache
+  Model model(config, kSeed);
+  const std::vector<std::int32_t> inputs = workload_batch(w, kSeed, 0).inputs;
+  const std::vector<std::int32_t> prompt(inputs.begin(), inputs.begin() + kPrompt);
+  if (!flags.dump.empty()) {
+    SafetensorsWriter file = facts_of(w);
+    add_parameters(file, model);
+    file.add("prompt", {kPrompt}, prompt);
+    file.write(flags.dump);
+  }
+  const std::int64_t count = w.length - kPrompt;
+  std::vector<std::int32_t> said;
+  const std::vector<double> times =
+      measure(flags.steps.value_or(5), [&] { said = generate(model, prompt, {}, count).tokens; });
+  const double seconds = median(times) / static_cast<double>(count);
+  command.say(fmt::format("{}: {}, {} after {}, {}\n{:.3f} ms a token, {:.0f} tokens/s, peak memory {:.0f} MiB\n",
+                          w.name, w.title, counted(count, "token"), kPrompt, counted(flags.threads, "thread"),
+                          seconds * 1e3, 1 / seconds, peak_rss_mib()));
+  command.answer({{"workload", w.name},
+                  {"threads", flags.threads},
+                  {"real", kRealName},
+                  {"steps", times.size()},
+                  {"ms_token", seconds * 1e3},
+                  {"tokens_per_second", 1 / seconds},
+                  {"peak_rss_mib", peak_rss_mib()},
+                  {"tokens", said}});
+}
+
+void run_bench(const BenchFlags& flags, Command& command) {
+  const Workload w = resized(flags);
   const auto threads = static_cast<int>(flags.threads);
   set_threads(flags.threads);
+  if (flags.decode) return run_decoding(w, flags, command);
   command.start();
   const std::unique_ptr<Steps> steps = prepare(w, threads);
   if (!flags.dump.empty()) dump(w, *steps, flags.dump);
-  double peak = fma_peak(threads);
-  const Times times = measure(*steps, flags.steps.value_or(w.steps));
+  double peak = flags.no_peak ? NAN : fma_peak(threads);
+  double first_loss = NAN, loss = NAN;
+  const std::vector<double> times = measure(flags.steps.value_or(w.steps), [&] {
+    loss = steps->step();
+    if (std::isnan(first_loss)) first_loss = loss;
+  });
   const double rss = peak_rss_mib();
-  peak = std::max(peak, fma_peak(threads));  // before and after: what else runs here comes and goes
-  const double gemm = gemm_peak();
+  if (!flags.no_peak) peak = std::max(peak, fma_peak(threads));  // before and after: what else runs comes and goes
+  const double gemm = flags.no_peak ? NAN : gemm_peak();
 
-  const double seconds = median(times.seconds), least = *std::min_element(times.seconds.begin(), times.seconds.end());
+  const double seconds = median(times), least = *std::min_element(times.begin(), times.end());
   const double rate = w.operations() / seconds / 1e9, tokens = static_cast<double>(w.tokens()) / seconds;
   command.say(fmt::format("{}: {}, batch {} x {}, {}, {}\n", w.name, w.title, w.batch, w.length, kRealName,
                           counted(flags.threads, "thread")));
-  command.say(
-      fmt::format("{:.3f} ms a step (least {:.3f}, {} steps), {} tokens/s, {:.1f} GFLOP/s: {:.0f} % of the "
-                  "{:.0f} that multiply-adds reach here\npeak memory {:.0f} MiB, loss {:.5f}\n",
-                  seconds * 1e3, least * 1e3, times.seconds.size(), grouped(static_cast<std::int64_t>(tokens)), rate,
-                  100 * rate / peak, peak, rss, times.last_loss));
+  const std::string share =
+      flags.no_peak ? ""
+                    : fmt::format(": {:.0f} % of the {:.0f} that multiply-adds reach here", 100 * rate / peak, peak);
+  command.say(fmt::format(
+      "{:.3f} ms a step (least {:.3f}, {} steps), {} tokens/s, {:.1f} GFLOP/s{}\npeak memory {:.0f} MiB, loss {:.5f}\n",
+      seconds * 1e3, least * 1e3, times.size(), grouped(static_cast<std::int64_t>(tokens)), rate, share, rss, loss));
   if (flags.ops) command.say(op_table(*steps));
   command.answer({{"workload", w.name},
                   {"threads", flags.threads},
@@ -241,17 +308,17 @@ void run_bench(const BenchFlags& flags, Command& command) {
                   {"batch", w.batch},
                   {"seq", w.length},
                   {"parameters", steps->parameters()},
-                  {"steps", times.seconds.size()},
+                  {"steps", times.size()},
                   {"ms_step", seconds * 1e3},
                   {"ms_min", least * 1e3},
                   {"tokens_per_second", tokens},
                   {"gflops", rate},
-                  {"fma_peak_gflops", peak},
-                  {"fma_peak_share", rate / peak},
-                  {"gemm_gflops", gemm},
+                  {"fma_peak_gflops", json_number(peak)},
+                  {"fma_peak_share", json_number(rate / peak)},
+                  {"gemm_gflops", json_number(gemm)},
                   {"peak_rss_mib", rss},
-                  {"first_loss", json_number(times.first_loss)},
-                  {"loss", json_number(times.last_loss)}});
+                  {"first_loss", json_number(first_loss)},
+                  {"loss", json_number(loss)}});
 }
 
 }  // namespace
@@ -262,7 +329,12 @@ void add_bench(Options& options, Command& command) {
   options.add("--steps", flags->steps, "how many to measure").range(1, 1'000'000);
   options.add("--seq", flags->length, "another length of the sequences").range(1, 1'000'000).type("T");
   options.add("--batch", flags->batch, "another number of sequences").range(1, 1'000'000).type("B");
-  options.add("--dump", flags->dump, "also write weights and batches, as safetensors").type("FILE");
+  options.add("--width", flags->width, "another width of the model, in heads as wide as before").range(1, 1'000'000);
+  options.add("--vocabulary", flags->vocabulary, "another number of tokens").range(2, 10'000'000).type("V");
+  options.flag("--decode", flags->decode, "measure tokens that the model says, not steps of training");
+  options.add("--dump", flags->dump, "also write weights and batches, or the prompt, as safetensors").type("FILE");
+  options.flag("--no-peak", flags->no_peak,
+               "leave out what the machine can do at most: under a simulator it takes long");
   options.flag("--ops", flags->ops, "also the time of each op, forward and backward");
   add_threads(options, flags->threads);
   options.run([flags, &command] { run_bench(*flags, command); });

@@ -127,24 +127,31 @@ class Transformer(torch.nn.Module):
         super().__init__()
         p, layers, heads = Parameters(tensors), facts["layers"], facts["heads"]
         encodes = facts["kind"] == "encoder-decoder"
-        self.tokens = p("tokens.weight")
+        self.tokens, self.head = p("tokens.weight"), p("head.weight")  # without a head of its own the table is it
         self.encoder = Stack(p / "encoder", layers, heads, False, False) if encodes else None
         self.stack = Stack(p, layers, heads, True, encodes)
 
-    def forward(self, inputs, targets, source):
+    def logits(self, inputs, source=None):
         memory = None if self.encoder is None else self.encoder(F.embedding(source, self.tokens))
         x = self.stack(F.embedding(inputs, self.tokens), memory)
-        logits = F.linear(x, self.tokens)
-        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+        return F.linear(x, self.tokens if self.head is None else self.head)
+
+    def forward(self, inputs, targets, source=None):
+        """The loss, in which targets of -1 do not count."""
+        return F.cross_entropy(self.logits(inputs, source).flatten(0, 1), targets.flatten(), ignore_index=-1)
+
+
+def adamw(model, facts):
+    decayed = [p for p in model.parameters() if p.dim() >= 2]
+    others = [p for p in model.parameters() if p.dim() < 2]
+    return torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": facts["weight_decay"]}, {"params": others, "weight_decay": 0.0}],
+        lr=facts["learning_rate"], betas=(facts["beta1"], facts["beta2"]), eps=facts["eps"], fused=True)
 
 
 def training_step(facts, tensors, mode):
     model = Transformer(facts, tensors)
-    decayed = [p for p in model.parameters() if p.dim() >= 2]
-    others = [p for p in model.parameters() if p.dim() < 2]
-    optimizer = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": facts["weight_decay"]}, {"params": others, "weight_decay": 0.0}],
-        lr=facts["learning_rate"], betas=(facts["beta1"], facts["beta2"]), eps=facts["eps"], fused=True)
+    optimizer = adamw(model, facts)
     forward = torch.compile(model) if mode == "compile" else model
     count = sum(name.endswith("/inputs") for name in tensors)
     batches = []

@@ -1,38 +1,22 @@
 #!/usr/bin/env python3
-"""Steps of the standard workloads, ours and PyTorch's, A B A B: what `./dev bench` runs.
+"""Steps of the standard workloads, ours and PyTorch's, A B A B: what `./dev bench steps` runs.
 
 A round runs some seconds of ours, then of PyTorch eager, then compiled; of several rounds it prints medians, extremes
 and the ratio pair by pair, and writes them to docs/performance.md. Machines are noisy: only the ratios hold.
 """
 import argparse
 import json
-import os
 import pathlib
-import platform
-import re
 import statistics
-import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/performance.md"
-COMMAND = ROOT / "build/release/tapehead"
-PEER = ROOT / "bench/peers/workloads.py"
+from page import COMMAND, Peer, last_line, table, versions, write_section
+
 # Seconds of one step on one core, roughly: how many make a round of about a second.
 WORKLOADS = {"W0": 0.001, "W1": 0.01, "W2": 0.06, "W3": 1.5, "W4": 0.05, "W5": 2.0, "W6": 0.03}
 SEQUENCES = {"W4": [256, 1024, 4096]}
 SECONDS_OF_W4 = {256: 0.003, 1024: 0.04, 4096: 0.7, 8192: 2.8}
-
-
-def last_line(words):
-    out = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    return json.loads(out.strip().splitlines()[-1])
-
-
-def environment():
-    """Threads' own settings would make the two unequal."""
-    return {k: v for k, v in os.environ.items() if not k.startswith(("OPENBLAS_", "OMP_", "MKL_"))}
 
 
 class Ours:
@@ -44,25 +28,6 @@ class Ours:
 
     def run(self, steps):
         return last_line([*self.words, "--steps", str(steps)])
-
-
-class Peer:
-    """A PyTorch process that stays, warm, between its turns."""
-
-    def __init__(self, python, dump, threads, mode):
-        self.name = mode
-        self.process = subprocess.Popen(
-            [python, str(PEER), dump, "--threads", str(threads), "--mode", mode, "--serve"], env=environment(),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-
-    def run(self, steps):
-        print(steps, file=self.process.stdin, flush=True)
-        line = self.process.stdout.readline()
-        return json.loads(line) if line else None
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def check_losses(ours_first, peers, dump_words):
@@ -77,15 +42,16 @@ def check_losses(ours_first, peers, dump_words):
                 sys.exit(f"bench: {peer.name} disagrees: the loss of step {step} is {b}, ours {a}")
 
 
-def measure(workload, threads, rounds, python, seq):
+def measure(workload, threads, rounds, python, seq, check):
     ours = Ours(workload, threads, seq)
     seconds = SECONDS_OF_W4.get(seq, WORKLOADS[workload]) / (1 if threads == 1 else 1.6)
     steps = max(3, round(1.0 / seconds))
     with tempfile.TemporaryDirectory() as folder:
         dump = f"{folder}/dump.safetensors"
         first = last_line([*ours.words, "--steps", "1", "--dump", dump])["first_loss"]
-        peers = [Peer(python, dump, threads, mode) for mode in ("eager", "compile")] if python else []
-        check_losses(first, peers, ours.words)
+        peers = [Peer(python, "workloads.py", dump, threads, mode) for mode in ("eager", "compile")] if python else []
+        if check:
+            check_losses(first, peers, ours.words)
         results = {p.name: [] for p in [ours, *peers]}
         for _ in range(rounds):
             for program in [ours, *peers]:
@@ -123,48 +89,22 @@ def show(row):
     print(text, flush=True)
 
 
-def processor():
-    cpu = pathlib.Path("/proc/cpuinfo").read_text()
-    fields = dict(re.findall(r"^(model name|cpu family|model)\s*: (.*)$", cpu, re.M))
-    widest = "AVX-512" if " avx512f" in cpu else "AVX2" if " avx2" in cpu else "SSE"
-    return (f"{fields['model name'].strip()} (family {fields['cpu family']}, model {fields['model']}), {widest}, "
-            f"{os.cpu_count()} cores")
-
-
-def table(rows):
-    lines = ["| workload | threads | ours, ms (least to most) | PyTorch's best, ms | ratio (pairs) | GFLOP/s | of peak | MiB, ours / PyTorch |",
-             "|---|---|---|---|---|---|---|---|"]
+def page_of(rows):
+    cells = []
     for r in rows:
         rival = f"{r['rival']} {r['rival_ms']:.2f} ({r['rival_min']:.2f} to {r['rival_max']:.2f})" if "ratio" in r else "-"
         ratio = f"**{r['ratio']:.2f}** ({r['ratio_min']:.2f} to {r['ratio_max']:.2f})" if "ratio" in r else "-"
-        rss = f"{r['rss']:.0f} / {r['rival_rss']:.0f}" if "ratio" in r else f"{r['rss']:.0f} / -"
-        lines.append(f"| {r['workload']} | {r['threads']} | {r['ms']:.2f} ({r['ms_min']:.2f} to {r['ms_max']:.2f}) | "
-                     f"{rival} | {ratio} | {r['gflops']:.0f} | {100 * r['share_median']:.0f} % | {rss} |")
-    return "\n".join(lines)
-
-
-def write_page(rows, versions):
-    """Replaces what stands between the page's two marks."""
-    begin, end = "<!-- bench: begin -->\n", "<!-- bench: end -->"
-    page = PAGE.read_text()
-    head, rest = page.split(begin)
-    tail = rest.split(end)[1]
-    text = f"{versions}\n\n{table(rows)}\n"
-    PAGE.write_text(head + begin + "\n" + text + "\n" + end + tail)
-
-
-def versions(python, words):
-    compiler = subprocess.run(["c++", "--version"], capture_output=True, text=True).stdout.splitlines()[0]
-    torch = "PyTorch is missing"
-    if python:
-        torch = "PyTorch " + subprocess.run([python, "-c", "import torch; print(torch.__version__)"],
-                                            capture_output=True, text=True).stdout.strip()
-    system = platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
-    return f"Machine: {processor()}. {system}, {compiler}, {torch}. Command: `./dev bench {' '.join(words)}`."
+        memory = f"{r['rss']:.0f}"
+        if "ratio" in r:
+            memory += f" / {r['rival_rss']:.0f} = {r['rss'] / r['rival_rss']:.2f}"
+        cells.append([r["workload"], r["threads"], f"{r['ms']:.2f} ({r['ms_min']:.2f} to {r['ms_max']:.2f})", rival,
+                      ratio, f"{r['gflops']:.0f}", f"{100 * r['share_median']:.0f} %", memory])
+    return table(["workload", "threads", "ours, ms (least to most)", "PyTorch's best, ms", "ratio (pairs)", "GFLOP/s",
+                  "of peak", "peak MiB, ours / PyTorch"], cells)
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="./dev bench steps", description=__doc__.splitlines()[0])
     parser.add_argument("workloads", nargs="*", metavar="W0..W6", help="which ones (default: all)")
     parser.add_argument("--threads", type=int, action="append", help="equal for both; may be repeated (default: 1, 2)")
     parser.add_argument("--rounds", type=int, default=7)
@@ -178,13 +118,13 @@ def main():
     rows = []
     for workload in options.workloads or WORKLOADS:
         for seq in (options.seq or SEQUENCES[workload]) if workload in SEQUENCES else [None]:
-            for threads in options.threads or [1, 2]:
-                rows.append(measure(workload, threads, options.rounds, options.python, seq))
+            for i, threads in enumerate(options.threads or [1, 2]):  # no number of threads changes ours: check once
+                rows.append(measure(workload, threads, options.rounds, options.python, seq, check=i == 0))
                 show(rows[-1])
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(rows, indent=1))
     if not options.workloads:  # part of the workloads is no page
-        write_page(rows, versions(options.python, sys.argv[1:]))
+        write_section("steps", f"{versions(options.python, 'steps')}\n\n{page_of(rows)}")
 
 
 if __name__ == "__main__":
