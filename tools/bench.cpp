@@ -329,12 +329,11 @@ void add_bench(Options& options, Command& command) {
   options.add("--steps", flags->steps, "how many to measure").range(1, 1'000'000);
   options.add("--seq", flags->length, "another length of the sequences").range(1, 1'000'000).type("T");
   options.add("--batch", flags->batch, "another number of sequences").range(1, 1'000'000).type("B");
-  options.add("--width", flags->width, "another width of the model, in heads as wide as before").range(1, 1'000'000);
+  options.add("--width", flags->width, "another width, in heads as wide as before").range(1, 1'000'000);
   options.add("--vocabulary", flags->vocabulary, "another number of tokens").range(2, 10'000'000).type("V");
-  options.flag("--decode", flags->decode, "measure tokens that the model says, not steps of training");
-  options.add("--dump", flags->dump, "also write weights and batches, or the prompt, as safetensors").type("FILE");
-  options.flag("--no-peak", flags->no_peak,
-               "leave out what the machine can do at most: under a simulator it takes long");
+  options.flag("--decode", flags->decode, "measure tokens said, not training");
+  options.add("--dump", flags->dump, "also write weights and batches (safetensors)").type("FILE");
+  options.flag("--no-peak", flags->no_peak, "leave out the peak: slow under a simulator");
   options.flag("--ops", flags->ops, "also the time of each op, forward and backward");
   add_threads(options, flags->threads);
   options.run([flags, &command] { run_bench(*flags, command); });

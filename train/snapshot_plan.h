@@ -10,7 +10,7 @@
 namespace tapehead {
 
 struct SnapshotLimits {
-  std::int64_t most = 0;              // snapshots of a run
+  std::int64_t most = 200;            // snapshots of a run; 0: none
   std::size_t bytes = 32 << 20;       // of all their weights
   std::int64_t most_parameters = 24;  // snapshots with parameters
   std::size_t parameter_bytes = 16 << 20;

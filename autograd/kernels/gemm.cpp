@@ -170,15 +170,57 @@ bool pays_to_pack(Index m, Index n, ConstMatrix a) {
   return a.row == 1 && ((m > 2 * kChunk && n > 2 * kPanel) || a.column % kPage == 0);
 }
 
-}  // namespace
-
-void gemm(Index m, Index n, Index k, ConstMatrix a, ConstMatrix b, Matrix c, bool accumulate) {
-  if (m <= 0 || n <= 0) return;
-  if (k <= 0) {
-    if (!accumulate)
-      for (Index i = 0; i < m; ++i) std::fill_n(c.data + i * c.row, n, Real{0});
-    return;
+// R rows of A with C columns of B, both along k in memory: R x C dot products.
+template <int R, int C>
+void dots(Index k, ConstMatrix a, ConstMatrix b, Matrix c, bool accumulate) {
+  Packet sum[R][C];
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int j = 0; j < C; ++j) sum[r][j] = ei::pset1<Packet>(Real{0});
+  Index p = 0;
+  for (; p + kPacket <= k; p += kPacket) {
+    Packet x[R];
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) x[r] = ei::ploadu<Packet>(a.data + r * a.row + p);
+#pragma GCC unroll 4
+    for (int j = 0; j < C; ++j) {
+      const Packet y = ei::ploadu<Packet>(b.data + j * b.column + p);
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) sum[r][j] = ei::pmadd(x[r], y, sum[r][j]);
+    }
   }
+  for (int r = 0; r < R; ++r)
+    for (int j = 0; j < C; ++j) {
+      Real total = ei::predux(sum[r][j]);
+      for (Index i = p; i < k; ++i) total += a.data[r * a.row + i] * b.data[j * b.column + i];
+      Real* to = c.data + r * c.row + j;
+      *to = accumulate ? *to + total : total;
+    }
+}
+
+template <int R>
+void rows_of_dots(Index n, Index k, ConstMatrix a, ConstMatrix b, Matrix c, bool accumulate) {
+  constexpr int kColumns = R > 2 ? 2 : 4;
+  Index j = 0;
+  const auto columns = [&](Index at) { return ConstMatrix{b.data + at * b.column, b.row, b.column}; };
+  for (; j + kColumns <= n; j += kColumns) dots<R, kColumns>(k, a, columns(j), {c.data + j, c.row}, accumulate);
+  for (; j < n; ++j) dots<R, 1>(k, a, columns(j), {c.data + j, c.row}, accumulate);
+}
+
+// A few rows use no number of B often enough to pay for its copy: the weights [out, in] while a model generates.
+constexpr Index kFewRows = 4;
+bool are_few_rows(Index m, Index n, ConstMatrix a, ConstMatrix b) {
+  return m <= kFewRows && n > m && a.column == 1 && b.row == 1;
+}
+
+void few_rows(Index m, Index n, Index k, ConstMatrix a, ConstMatrix b, Matrix c, bool accumulate) {
+  constexpr decltype(&rows_of_dots<1>) kOf[kFewRows] = {rows_of_dots<1>, rows_of_dots<2>, rows_of_dots<3>,
+                                                        rows_of_dots<4>};
+  kOf[m - 1](n, k, a, b, c, accumulate);
+}
+
+void many_rows(Index m, Index n, Index k, ConstMatrix a, ConstMatrix b, Matrix c, bool accumulate) {
   const bool packs = pays_to_pack(m, n, a);
   const auto run = packs ? chunk_packed : chunk;
   const Index chunks = packs ? (m + kChunk - 1) / kChunk : 1;
@@ -190,20 +232,34 @@ void gemm(Index m, Index n, Index k, ConstMatrix a, ConstMatrix b, Matrix c, boo
   }
 }
 
+}  // namespace
+
+void gemm(Index m, Index n, Index k, ConstMatrix a, ConstMatrix b, Matrix c, bool accumulate) {
+  if (m <= 0 || n <= 0) return;
+  if (k <= 0) {
+    if (!accumulate)
+      for (Index i = 0; i < m; ++i) std::fill_n(c.data + i * c.row, n, Real{0});
+    return;
+  }
+  (are_few_rows(m, n, a, b) ? few_rows : many_rows)(m, n, k, a, b, c, accumulate);
+}
+
 // As no cut changes a bit, here and only here the number of threads decides: every piece packs the other operand again.
+// What the whole is decides how its pieces are made: few rows sum in another order.
 void gemm_in_pieces(Index m, Index n, Index k, ConstMatrix a, ConstMatrix b, Matrix c, bool accumulate) {
   constexpr Index kMultiplyAdds = 8;  // that take the time of one element operation
   const Index threads = omp_in_parallel() ? 1 : omp_get_max_threads();
   const Index pieces = std::min(threads, piece_count(std::max(m, n), std::min(m, n) * k / kMultiplyAdds));
-  if (pieces == 1) return gemm(m, n, k, a, b, c, accumulate);
+  if (pieces <= 1 || k <= 0) return gemm(m, n, k, a, b, c, accumulate);
+  const auto make = are_few_rows(m, n, a, b) ? few_rows : many_rows;
   const auto piece = [&](Index i) {
     if (m >= n) {
       const Index begin = m * i / pieces, end = m * (i + 1) / pieces;
-      gemm(end - begin, n, k, {a.data + begin * a.row, a.row, a.column}, b, {c.data + begin * c.row, c.row},
+      make(end - begin, n, k, {a.data + begin * a.row, a.row, a.column}, b, {c.data + begin * c.row, c.row},
            accumulate);
     } else {
       const Index begin = n * i / pieces, end = n * (i + 1) / pieces;
-      gemm(m, end - begin, k, a, {b.data + begin * b.column, b.row, b.column}, {c.data + begin, c.row}, accumulate);
+      make(m, end - begin, k, a, {b.data + begin * b.column, b.row, b.column}, {c.data + begin, c.row}, accumulate);
     }
   };
 #pragma omp parallel for schedule(static)

@@ -281,6 +281,9 @@ TEST(Attention, UsesMemoryLinearInTheLength) {
 TEST(Attention, RefusesATemperatureThatIsNotAbove0) {
   Tape tape;
   const Tensor x = tape.input({1, 1}, {1});
+  constexpr Real kLeast = std::numeric_limits<Real>::min();
+  const auto infinite = [&] { attention(x, x, x, {.scale = 1 / kLeast, .temperature = kLeast}); };
+  EXPECT_TRUE(error_of<Error>(infinite).starts_with("[attention] scale / temperature is inf"));
   for (const Real t : {Real(0), Real(-1), kNaN, std::numeric_limits<Real>::infinity()}) {
     const std::string line = error_of<Error>([&] { attention(x, x, x, {.temperature = t}); });
     EXPECT_TRUE(line.starts_with("[attention] ")) << line;

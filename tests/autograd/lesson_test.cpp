@@ -186,7 +186,10 @@ TEST(Lesson, OneProjectionServesEveryPosition) {
   };
   const Reals x = normals(12, 5);
   const Reals q = queries(x, 4);
-  for (Index t = 0; t < 4; ++t) EXPECT_EQ(queries(row(x, 3, t), 1), row(q, 2, t)) << t;
+  for (Index t = 0; t < 4; ++t) {
+    const Reals alone = queries(row(x, 3, t), 1);
+    for (std::size_t d = 0; d < 2; ++d) EXPECT_NEAR(alone[d], row(q, 2, t)[d], sizeof(Real) == 8 ? 1e-15 : 1e-6) << t;
+  }
   Reals changed = x;
   changed[3] += 1;  // of position 1
   const Reals moved = queries(changed, 4);

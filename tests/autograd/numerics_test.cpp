@@ -1,11 +1,14 @@
 // Edge cases of reductions, norms and losses that others have got wrong; each names its fault.
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <array>
 #include <cmath>
 #include <vector>
 
+#include "autograd/kernels/gemm.h"
 #include "autograd/ops.h"
+#include "autograd/rng.h"
 
 namespace tapehead {
 namespace {
@@ -131,6 +134,30 @@ TEST(Activations, SaturateWithoutNaN) {
   tape.backward(sum(all));
   for (const Real y : all.values()) EXPECT_TRUE(std::isfinite(y));
   for (const Real g : x.grads()) EXPECT_TRUE(std::isfinite(g));
+}
+
+// Few rows sum in another order than many: the whole product decides, never the piece that a thread has.
+TEST(Gemm, IsTheSameBitsInAnyNumberOfPieces) {
+  constexpr Index k = 30'011;
+  const int threads = omp_get_max_threads();
+  for (const auto& [m, n] : {std::pair<Index, Index>{1, 9}, {3, 40}, {4, 5}, {5, 6}, {6, 5}, {7, 7}}) {
+    Reals a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(n * k));
+    rng::Generator random(rng::Stream(1, rng::Purpose::check));
+    for (Reals* x : {&a, &b})
+      for (Real& value : *x) value = static_cast<Real>(random.normal());
+    const auto product = [&](int pieces) {
+      omp_set_num_threads(pieces);
+      Reals c(static_cast<std::size_t>(m * n));
+      gemm_in_pieces(m, n, k, {a.data(), k, 1}, {b.data(), 1, k}, {c.data(), n}, false);
+      return c;
+    };
+    const Reals whole = product(1);
+    for (const int pieces : {2, 3, 8}) EXPECT_EQ(product(pieces), whole) << m << " x " << n;
+    double exact = 0;
+    for (std::size_t p = 0; p < static_cast<std::size_t>(k); ++p) exact += double{a[p]} * double{b[p]};
+    EXPECT_NEAR(whole[0], exact, (kDouble ? 1e-11 : 1e-2));
+  }
+  omp_set_num_threads(threads);
 }
 
 TEST(Relu, HasNoGradientAtZero) {

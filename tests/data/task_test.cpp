@@ -38,7 +38,7 @@ TEST(Vocabulary, NamesATokenOutsideIt_F53) {
             "[vocabulary] no token 'd'. Hint: the tokens are a b c7 c8.");
   EXPECT_EQ(error_of<ConfigError>([&] { vocabulary.encode("c77"); }),
             "[vocabulary] no token 'c77'. Did you mean 'c7'?");
-  EXPECT_TRUE(contains(error_of<ConfigError>([&] { vocabulary.encode("\xff\x1b[2J"); }), R"('\xff\x1b[2J')"));
+  EXPECT_TRUE(contains(error_of<ConfigError>([&] { vocabulary.encode("\xff\x1b[2J"); }), "'\xff\\x1b[2J'"));
 }
 
 // Residues worked out with another implementation of FNV-1a, itself held against the published value of "foob".

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "nn/attention.h"
+#include "nn/transformer.h"
 #include "tests/errors.h"
 #include "tests/nn/small_module.h"
 
@@ -117,6 +118,9 @@ TEST(MultiHeadAttention, RefusesHeadsThatDoNotDivideTheWidth_F51) {
         << message;
   }
   EXPECT_EQ(set.size(), 0) << "something was made before the refusal";
+  ModelConfig config;
+  config.width = 64, config.heads = 3, config.vocabulary = 5, config.context = 4;
+  EXPECT_TRUE(contains(error_of<ShapeError>([&] { Model(config, 1); }), "width 64 is not divisible by 3 heads"));
 }
 
 // --- heads

@@ -119,9 +119,11 @@ TEST(SharedMatrices, OfAllHeadsAddTheirGradients) {
 
 // W_O made of the one W_V of all heads, beside biases: q, k and v have one for all heads, the output one of its own.
 TEST(SharedMatrices, OfAllHeadsAndTheOutputKeepTheirBiases) {
-  for (const char* as : {"v=o", "o=qT"}) {
+  // With heads as wide as the model W_O has as many outputs as one head has.
+  for (const auto& [as, wide] : {std::pair("v=o", false), {"o=qT", false}, {"o=qT", true}}) {
     MultiHeadAttention::Options options = sharing({"heads", as}), plain = sharing({});
     options.bias = plain.bias = true;
+    if (wide) options.key_width = options.value_width = plain.key_width = plain.value_width = options.width;
     Computed run(options), own(plain);
     const auto both = [&](const Parameter& p) { return stacked(run.value(p), 2); };
     const MultiHeadAttention &m = run.module, &to = own.module;

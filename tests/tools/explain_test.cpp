@@ -162,6 +162,7 @@ TEST(Explain, RefusesBadInputInOneLine) {
   EXPECT_TRUE(contains(refusal([](O& o) { o.q = "1,2,3"; }), "a query has 3 numbers, a key has 2"));
   EXPECT_TRUE(contains(refusal([](O& o) { o.v = "1;2"; }), "--k has 3 rows, --v has 2"));
   EXPECT_TRUE(contains(refusal([](O& o) { o.temperature = "0"; }), "--temperature is 0"));
+  EXPECT_TRUE(contains(refusal([](O& o) { o.temperature = "1e-300"; }), "'1e-300' is beyond what a single"));
   EXPECT_TRUE(contains(refusal([](O& o) { o.temperature = "-1"; }), "--temperature is -1"));
   EXPECT_TRUE(contains(refusal([](O& o) { o.temperature = "warm"; }), "--temperature: 'warm'"));
   EXPECT_TRUE(contains(refusal([](O& o) { o.allow = "0,0,0"; }), "query 0 may see no source"));

@@ -185,6 +185,10 @@ TEST_F(RefusalTest, OfChangingARunThatHasBegun) {
 TEST_F(RefusalTest, OfPrompts_F53_F57) {
   make_run("run");
   expect_refused({"generate", "run", "--prompt", "a z b"}, {"'z'"});
+  expect_refused({"generate", "run", "--prompt", "a \u00e9 b"}, {"'\\u{e9}'"});
+  expect_refused({"generate", "run", "--prompt", "a \u202e b"}, {"'\\u{202e}'"});
+  expect_refused({"generate", "run", "--prompt", "a \x1b[2J b"}, {"'\\x1b[2J'"});
+  expect_refused({"generate", "run", "--prompt", "a b c | a b c"}, {"holds the whole answer of copy"});
   expect_refused({"generate", "run", "--prompt", "a b c | a | b"}, {"stands twice"});
   expect_refused({"generate", "run", "--prompt", "a a a a a a a a"}, {"8 symbols, expected 3"});
   expect_refused({"generate", "run", "--prompt", "a b c", "--temperature", "-1"}, {"temperature is -1"});  // F59

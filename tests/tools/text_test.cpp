@@ -99,7 +99,7 @@ TEST_F(TextTest, IsReadAsASequenceOfOnesOwn) {
   EXPECT_TRUE(contains(longer.err, "the sequence has 19 characters, the context holds 16")) << longer.err;
   const Finished unknown = run({"inspect", "run", "--data", "fox.txt", "--input", "f\u00f6x"});
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_TRUE(contains(unknown.err, "'\u00f6'")) << unknown.err;
+  EXPECT_TRUE(contains(unknown.err, "'\\u{f6}'")) << unknown.err;
 }
 
 TEST_F(TextTest, IsLearnedByADecoderAlone) {

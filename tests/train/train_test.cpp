@@ -68,6 +68,14 @@ TEST_F(TrainTest, GivesTheSameBytesTwiceAndAtAnyNumberOfThreads_F29) {
   }
 }
 
+TEST_F(TrainTest, KeepsAsManySnapshotsWhenItGoesOn_F29) {
+  const Config config = small({"train.snapshots=5", "train.steps=40"});
+  run("straight", config);
+  run("parts", config, 1, 15);
+  run("parts", CheckpointFile::load(folder.file("parts/last.ckpt")).config, 1, 0, true);
+  expect_same("straight", "parts");
+}
+
 TEST_F(TrainTest, GivesTheSameBytesStraightAndInTwoParts_F29) {
   for (const char* kind : {"decoder", "encoder-decoder"})
     for (const char* dropout : {"0", "0.1"}) {

@@ -295,13 +295,13 @@ TEST(DrawOverview, PutsTwoQueriesOnALineOfHalfBlocks) {
   maps[1].head = 1;
   const auto lines = lines_of(draw_overview(maps, figure_for(Colour::truecolour, true, 40)));
   const std::string yellow = "2;253;231;37", purple = "2;68;1;84", grey = "2;95;95;95", ten = "▀▀▀▀▀▀▀▀▀▀";
-  EXPECT_EQ(lines[4], "L0H0           L0H1");
+  EXPECT_EQ(lines[3], "L0H0           L0H1");
   const std::string first = "\x1b[0;38;" + yellow + ";48;" + purple + "m▀\x1b[0;38;" + grey + ";48;" + yellow +
                             "m▀\x1b[0;38;" + grey + ";48;" + grey + "m" + ten + "\x1b[0m";
-  EXPECT_EQ(lines[5], first + "   " + first);
+  EXPECT_EQ(lines[4], first + "   " + first);
   const std::string last = "\x1b[0;38;" + yellow + "m▀\x1b[0;38;" + purple + "m▀\x1b[0;38;" + grey + "m" + ten +
                            "\x1b[0m";  // there is no fourth query
-  EXPECT_EQ(lines[6], last + "   " + last);
+  EXPECT_EQ(lines[5], last + "   " + last);
 }
 
 TEST(DrawOverview, KeepsKindsAndLayersApart) {
