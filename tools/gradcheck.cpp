@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "autograd/error.h"
 #include "autograd/gradcheck_ops.h"
 #include "tools/command.h"
 #include "train/config.h"
