@@ -31,15 +31,22 @@ class Ours:
 
 
 def check_losses(ours_first, peers, dump_words):
-    """The losses of steps 1 and 20 from the same weights and batches."""
+    """The losses of steps 1 and 20 from the same weights and batches.
+
+    The first must agree to 1e-4. By step 20 rounding may have grown: at W5 PyTorch's single precision is 3e-4 from ours,
+    which is 2e-6 from our own double precision; that is said, and what lies beyond 1e-3 is another computation.
+    """
     twentieth = last_line([*dump_words, "--steps", "20"])
     for peer in peers:
         result = peer.run(20)
         if result is None:
             continue
         for step, a, b in ((1, ours_first, result["first_loss"]), (20, twentieth["loss"], result["loss"])):
-            if not abs(a - b) <= 1e-4 * max(1.0, abs(a)):
-                sys.exit(f"bench: {peer.name} disagrees: the loss of step {step} is {b}, ours {a}")
+            difference = abs(a - b) / max(1.0, abs(a))
+            if not difference <= 1e-4:
+                print(f"bench: PyTorch {peer.name}: the loss of step {step} is {b}, ours {a}", file=sys.stderr)
+            if not difference <= (1e-4 if step == 1 else 1e-3):
+                sys.exit(1)
 
 
 def measure(workload, threads, rounds, python, seq, check):
