@@ -34,7 +34,7 @@ def check_losses(ours_first, peers, dump_words):
     """The losses of steps 1 and 20 from the same weights and batches.
 
     The first must agree to 1e-4. By step 20 rounding may have grown: at W5 PyTorch's single precision is 3e-4 from ours,
-    which is 2e-6 from our own double precision; that is said, and what lies beyond 1e-3 is another computation.
+    which is 2e-6 from the double precision of both (these agree to 1e-7); that is said, and beyond 1e-3 it is an error.
     """
     twentieth = last_line([*dump_words, "--steps", "20"])
     for peer in peers:
