@@ -140,7 +140,8 @@ TEST(Activations, SaturateWithoutNaN) {
 TEST(Gemm, IsTheSameBitsInAnyNumberOfPieces) {
   constexpr Index k = 30'011;
   const int threads = omp_get_max_threads();
-  for (const auto& [m, n] : {std::pair<Index, Index>{1, 9}, {3, 40}, {4, 5}, {5, 6}, {6, 5}, {7, 7}}) {
+  for (const auto& size : {std::pair<Index, Index>{1, 9}, {3, 40}, {4, 5}, {5, 6}, {6, 5}, {7, 7}}) {
+    const Index m = size.first, n = size.second;
     Reals a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(n * k));
     rng::Generator random(rng::Stream(1, rng::Purpose::check));
     for (Reals* x : {&a, &b})
