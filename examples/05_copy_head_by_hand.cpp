@@ -18,7 +18,7 @@ using by_hand::put;
 namespace {
 
 constexpr Index kSymbols = 10, kTokens = 17, kPositions = 20;  // the width is 17 + 20
-constexpr double kGap = 6;  // how much higher the score of the right key is
+constexpr double kGap = 6;                                     // how much higher the score of the right key is
 
 void choose_matrices(Model& model) {
   Transformer& net = model.net;
