@@ -13,10 +13,12 @@
 #include <cmath>
 #include <cstdio>
 
+#include "examples/by_hand.h"
 #include "train/evidence.h"
 #include "train/rank.h"
 
 using namespace tapehead;
+using by_hand::put;
 
 namespace {
 
@@ -50,16 +52,11 @@ constexpr Index kTokens = 17, kPositions = 2;  // sixteen symbols and the separa
 constexpr double kGap = 4;                     // how much higher the score of the separator is
 constexpr double kLoud = 300;                  // what makes up for a weight of 1 / (1 + exp(kGap))
 
-void put(Model& model, const Parameter& p, Index row, Index column, double x) {
-  model.parameters.value(p)[static_cast<std::size_t>(row * p.shape[1] + column)] = static_cast<Real>(x);
-}
-
 // Channels of the residual path: one for each token, then one for each position.
 void choose_matrices(Model& model, Index separator) {
   Transformer& net = model.net;
   const MultiHeadAttention& attn = net.stack.blocks[0].attn;
-  for (const NamedParameter& p : unique_parameters(net))
-    std::ranges::fill(model.parameters.value(p.parameter), Real{0});
+  by_hand::clear(model);
   for (Index token = 0; token < kTokens; ++token) {
     put(model, net.tokens.weight, token, token, 1);
     put(model, net.head->weight, token, token, 1);
