@@ -4,7 +4,7 @@ function patchingSection() {
   const has = (detail) => detail.patching, {corrupt, example} = report.about;
   if (!corrupt || !report.details.some(has)) return null;
   const body = element('tbody'), stale = element('p', {class: 'stale'}), ends = element('p');
-  const table = element('table', {class: 'patching'}, element('caption', {text: 'How much of the way one head alone takes the answers'}),
+  const table = element('table', {class: 'patching'}, element('caption', {text: 'What each head alone recovers'}),
                         element('thead', {}, element('tr', {}, ...['head', 'recovered', 'as a bar'].map((text) => element('th', {scope: 'col', text})))), body);
   const tokens = ({source, inputs}) => (source.length ? source : inputs).map(shown).join(' ');
   const answers = ({expected}) => expected.filter(Boolean).map(shown).join(' ');
