@@ -181,7 +181,7 @@ std::string largest(const Session& session, const std::vector<float>& matrix, co
                             [&](std::size_t i) { return matrix[i]; });
   std::string out;
   for (std::size_t i = 0; i < count; ++i)
-    out += fmt::format("{}{} {} {} {:.2f}", i ? ", " : "", name(session, static_cast<std::int32_t>(order[i] / V)),
+    out += fmt::format("{}{} {} {} {:.4f}", i ? ", " : "", name(session, static_cast<std::int32_t>(order[i] / V)),
                        arrow, name(session, static_cast<std::int32_t>(order[i] % V)), matrix[order[i]]);
   return out;
 }

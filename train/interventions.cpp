@@ -45,7 +45,8 @@ HeadPlace parse_head(const std::string& text, const Transformer& net) {
   if (!number('L', place.attention.layer) || !number('H', place.head) || at != end)
     throw ConfigError(error_line("head", in_quotes(text) + " names no head", {}, "write L0H1, or cross:L0H1"));
   if (place.attention.layer < 0 || place.head < 0 || place.head >= attention_at(net, place.attention).options.heads)
-    throw ConfigError(error_line("head", "there is no head " + in_quotes(text) + " in this model"));
+    throw ConfigError(error_line("head", "there is no head " + in_quotes(text) + " in this model", {},
+                                 "heads of a layer count from 0; inspect draws them all"));
   return place;
 }
 

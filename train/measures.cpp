@@ -27,7 +27,8 @@ const MultiHeadAttention& attention_at(const Transformer& net, const AttentionPl
   const auto layer = static_cast<std::size_t>(place.layer);
   if (!known || layer >= stack.blocks.size() || (place.kind == "cross" && !stack.blocks[layer].cross))
     throw ConfigError(
-        error_line("attention", "the model has no " + place.kind + " attention in layer " + std::to_string(layer)));
+        error_line("attention", "the model has no " + place.kind + " attention in layer " + std::to_string(place.layer),
+                   {}, "layers count from 0; inspect draws every head"));
   return place.kind == "cross" ? *stack.blocks[layer].cross : stack.blocks[layer].attn;
 }
 

@@ -150,6 +150,11 @@ TEST_F(Exports, MatricesNameTheirHeads) {
   ASSERT_EQ(maps.size(), 6u);
   EXPECT_EQ(maps[5].layer, 1);
   EXPECT_EQ(maps[5].row_tokens, (std::vector<std::string>{"a", "b"}));
+  write_file_atomically(folder.file("deep.npy"), npy(array_of("", {2, 1, 1, 3, 2, 2}, weights)));
+  maps = read_matrices(folder.file("deep.npy"), folder.file("tokens"));
+  ASSERT_EQ(maps.size(), 6u);
+  EXPECT_EQ(maps[5].layer, 1);
+  EXPECT_EQ(maps[5].head, 2);
   write_file_atomically(folder.file("tokens"), "a\n");
   EXPECT_TRUE(contains(error_of<ConfigError>([&] { read_matrices(folder.file("x.npy"), folder.file("tokens")); }),
                        "1 tokens were given, the matrix has 2"));
