@@ -238,6 +238,14 @@ MultiHeadAttention::Heads MultiHeadAttention::project(Tensor x, Tensor source) c
   return {queries, as_keys(k(source), 0), as_values(v(source), 0)};
 }
 
+namespace {
+// What the op kept, under the name of TransformerLens, too: to be seen, not changed, for z is mixed already.
+void tap_kept(Tape& tape, const char* kept, const char* name) {
+  const Tensor x = tape.find(kept).back();
+  tape.tap(name, tape.view("view", x, x.shape(), x.strides(), 0));
+}
+}  // namespace
+
 Tensor MultiHeadAttention::operator()(Tensor x, Tensor source, const AttentionContext& context) const {
   Tape& tape = x.tape();
   KeyValues* past = context.past;
@@ -270,6 +278,10 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor source, const AttentionCo
   if (score) how.vector = tape.param(score);
   if (!slopes.empty() && itself) how.slopes = tape.input({options.heads}, slopes);
   Tensor mixed = attention(in.q, in.k, in.v, how);  // [..., H, T, Dv]
+  if (tape.keep_weights) {
+    tap_kept(tape, "attention.scores", "hook_attn_scores");
+    tap_kept(tape, "attention.weights", "hook_pattern");
+  }
   if (!head_mask.empty()) mixed = mixed * tape.input({options.heads, 1, 1}, head_mask);
   return o(merge_heads(tape.tap("hook_z", mixed)));
 }

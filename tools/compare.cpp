@@ -9,6 +9,7 @@
 #include "autograd/error.h"
 #include "tools/command.h"
 #include "tools/inspect/heatmap.h"
+#include "tools/inspect/parts.h"
 #include "tools/inspect/text.h"
 #include "tools/session.h"
 #include "train/map_measures.h"
@@ -147,6 +148,7 @@ void run_compare(const CompareFlags& flags, Command& command) {
   if (most && most->a.columns <= 24)
     out += fmt::format("\nL{}H{}, B - A in tenths (rows are queries, columns keys, . masked)\n{}", most->a.layer,
                        most->a.head, picture(*most));
+  for (const std::string& line : text::wrap(parts::kCaution, 80)) out += line + "\n";
   command.say(out);
   const auto json = [](const Evaluation& e) {
     return nlohmann::ordered_json{{"loss", json_number(e.loss)},

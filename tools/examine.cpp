@@ -117,28 +117,64 @@ double circuit_bytes(const Model& model) {
          std::pow(static_cast<double>(model.config.vocabulary), 2);
 }
 
-// Whether something is computed at all, and at every moment whose parameters were kept or at the end alone.
-struct Extent {
-  bool at_end = false, at_every = false;
-  Extent(double once, double times, double most) : at_end(once <= most), at_every(once * times <= most) {}
-  bool at(bool is_end) const { return at_every || (is_end && at_end); }
+// At how many of the moments whose parameters were kept something is computed: as many as fit into `most`, evenly
+// spread, the end always among them.
+class Extent {
+ public:
+  Extent(double once, std::size_t moments, double most)
+      : moments_(moments), count_(static_cast<std::size_t>(std::min(most / once, static_cast<double>(moments)))) {}
+  bool none() const { return count_ == 0; }
+  /// Of moment i from the end.
+  bool at(std::size_t i) const { return count_ > 0 && (i == 0 || i * count_ / moments_ > (i - 1) * count_ / moments_); }
+
+ private:
+  std::size_t moments_, count_;
 };
 
+double patching_work(const Model& model, const Batch& sequence) {
+  const auto tokens = static_cast<double>(std::max(sequence.source_length, sequence.target_length));
+  return 2 * static_cast<double>(heads_of(model.net).size()) * tokens * static_cast<double>(parameter_count(model.net));
+}
+
 struct Extents {
-  Extent knock_outs, compositions, circuits;
-  Extents(const Model& model, const std::vector<AttentionMap>& heads, std::size_t details)
-      : knock_outs(knock_out_work(model, heads), static_cast<double>(details), 6e9),
-        compositions(composition_work(model), static_cast<double>(details), 4e9),
-        circuits(circuit_bytes(model), static_cast<double>(details), 1.5e6) {}
+  Extent knock_outs, compositions, circuits, patching;
+  Extents(const Model& model, const std::vector<AttentionMap>& heads, const Batch& sequence, std::size_t moments)
+      : knock_outs(knock_out_work(model, heads), moments, 6e9),
+        compositions(composition_work(model), moments, 4e9),
+        circuits(circuit_bytes(model), moments, 3e6),
+        patching(patching_work(model, sequence), moments, 6e9) {}
 };
 
 void note_what_is_left_out(const Extents& extents, Report& report) {
-  if (!extents.knock_outs.at_end)
+  if (extents.knock_outs.none())
     report.notes.emplace_back("Knock-out of single cells is left out: for a model of this size it would take long.");
-  if (!extents.compositions.at_end)
+  if (extents.compositions.none())
     report.notes.emplace_back("Composition of heads is left out: for a model of this size it would take long.");
-  if (!extents.circuits.at_end)
+  if (extents.circuits.none())
     report.notes.emplace_back("Circuits are left out: so large a vocabulary would take most of the page.");
+  if (extents.patching.none())
+    report.notes.emplace_back("Patching is left out: for a model of this size it would take long.");
+}
+
+// An unseen sequence to patch heads into: of the same length, with other answers. Nothing when the first few are not.
+std::optional<Batch> corrupt_of(const Session& session, const Batch& clean) {
+  constexpr std::uint64_t kTries = 8;
+  if (clean.counted == 0) return std::nullopt;
+  for (std::uint64_t other = 1; other <= kTries; ++other) {
+    Batch corrupt = session.held_out(1, session.file.config.seed + other);
+    bool differs = false;
+    if (corrupt.target_length != clean.target_length || corrupt.source_length != clean.source_length) continue;
+    for (std::size_t t = 0; t < clean.targets.size(); ++t)
+      differs |= clean.targets[t] != corrupt.targets[t] && clean.targets[t] != Batch::kIgnore &&
+                 corrupt.targets[t] != Batch::kIgnore;
+    if (differs) return corrupt;
+  }
+  return std::nullopt;
+}
+
+void add_patching(Model& model, const Batch& clean, const Batch& corrupt, ReportDetail& detail) {
+  if (std::optional<Patching> p = patch_heads(model, clean, corrupt))
+    detail.patching = {p->clean, p->corrupt, std::move(p->recovered)};
 }
 
 void add_compositions(const Model& model, ReportDetail& detail) {
@@ -154,41 +190,6 @@ void add_circuits(const Model& model, ReportDetail& detail) {
   for (Circuits& c : circuits(model, model.config.vocabulary))
     detail.circuits.push_back({std::move(c.qk), std::move(c.ov), c.copying});
 }
-
-void add_details(Session& session, const Batch& sequence, const ExamineOptions& options, Report& report) {
-  const std::size_t heads = report.history.heads.size();
-  const auto details = static_cast<std::size_t>(
-      std::ranges::count_if(report.history.snapshots, [](const PackedSnapshot& s) { return !s.parameters.empty(); }));
-  const AblationBudget budget = ablation_budget(session, std::max<std::size_t>(details, 1), heads);
-  const Extents extents(*session.model, report.history.heads, std::max<std::size_t>(details, 1));
-  note_what_is_left_out(extents, report);
-  report.ablation_sequences = budget.sequences;
-  const Batch batch = session.held_out(std::max<std::int64_t>(budget.sequences, 1), session.file.config.seed);
-  const auto add = [&](Model& model, std::size_t snapshot, bool ablates) {
-    report.details.push_back(detail_of(model, sequence, snapshot));
-    ReportDetail& detail = report.details.back();
-    const bool is_end = snapshot + 1 == report.history.size();
-    if (extents.knock_outs.at(is_end)) detail.knock_outs = knock_outs(model, sequence, 0);
-    if (extents.compositions.at(is_end)) add_compositions(model, detail);
-    if (extents.circuits.at(is_end)) add_circuits(model, detail);
-    if (!ablates || budget.sequences == 0) return;
-    add_ablation(model, batch, options.threads, detail);
-    detail.importance = head_importance(model, session.held_out(16, session.file.config.seed));
-  };
-  for (std::size_t i = 0; i < report.history.size(); ++i) {
-    const PackedSnapshot& s = report.history.snapshots[i];
-    if (s.parameters.empty()) continue;
-    Model model = model_at(session, report.history, s, options.run);
-    add(model, i, budget.at_every_detail || i + 1 == report.history.size());
-  }
-  if (details == 0) add(*session.model, report.history.size() - 1, true);
-  if (budget.sequences == 0)
-    report.notes.emplace_back("Ablation is left out: for a model of this size it would take minutes.");
-  else if (!budget.at_every_detail && details > 1)
-    report.notes.emplace_back("Ablation was computed for the last snapshot alone: the model is large.");
-}
-
-// --- what stands beside the maps
 
 WorkedExample worked_example(Session& session, const Batch& sequence) {
   Tape tape(session.model->parameters);
@@ -209,6 +210,43 @@ WorkedExample worked_example(Session& session, const Batch& sequence) {
   }
   return example;
 }
+
+void add_details(Session& session, const Batch& sequence, const ExamineOptions& options, Report& report) {
+  const std::size_t heads = report.history.heads.size();
+  const auto details = static_cast<std::size_t>(
+      std::ranges::count_if(report.history.snapshots, [](const PackedSnapshot& s) { return !s.parameters.empty(); }));
+  const AblationBudget budget = ablation_budget(session, std::max<std::size_t>(details, 1), heads);
+  const Extents extents(*session.model, report.history.heads, sequence, std::max<std::size_t>(details, 1));
+  note_what_is_left_out(extents, report);
+  const std::optional<Batch> corrupt = corrupt_of(session, sequence);
+  if (corrupt && !extents.patching.none()) report.corrupt = worked_example(session, *corrupt);
+  report.ablation_sequences = budget.sequences;
+  const Batch batch = session.held_out(std::max<std::int64_t>(budget.sequences, 1), session.file.config.seed);
+  const auto add = [&](Model& model, std::size_t snapshot, std::size_t from_end, bool ablates) {
+    report.details.push_back(detail_of(model, sequence, snapshot));
+    ReportDetail& detail = report.details.back();
+    if (extents.knock_outs.at(from_end)) detail.knock_outs = knock_outs(model, sequence, 0);
+    if (extents.compositions.at(from_end)) add_compositions(model, detail);
+    if (extents.circuits.at(from_end)) add_circuits(model, detail);
+    if (corrupt && extents.patching.at(from_end)) add_patching(model, sequence, *corrupt, detail);
+    if (!ablates || budget.sequences == 0) return;
+    add_ablation(model, batch, options.threads, detail);
+    detail.importance = head_importance(model, session.held_out(16, session.file.config.seed));
+  };
+  for (std::size_t i = 0; i < report.history.size(); ++i) {
+    const PackedSnapshot& s = report.history.snapshots[i];
+    if (s.parameters.empty()) continue;
+    Model model = model_at(session, report.history, s, options.run);
+    add(model, i, details - report.details.size() - 1, budget.at_every_detail || i + 1 == report.history.size());
+  }
+  if (details == 0) add(*session.model, report.history.size() - 1, 0, true);
+  if (budget.sequences == 0)
+    report.notes.emplace_back("Ablation is left out: for a model of this size it would take minutes.");
+  else if (!budget.at_every_detail && details > 1)
+    report.notes.emplace_back("Ablation was computed for the last snapshot alone: the model is large.");
+}
+
+// --- what stands beside the maps
 
 void describe(Session& session, const ExamineOptions& options, Report& report) {
   const CheckpointFile& file = session.file;

@@ -92,52 +92,27 @@ void take_away(const InterventionFlags& flags, Session& session, const Batch& un
 
 // --- patching
 
-// Mean over the rows where both count and differ: logit of the clean answer less that of the corrupt one.
-double preference(Session& session, const Batch& run_on, const Batch& clean, const Batch& corrupt,
-                  const TapObserver* observer) {
-  Tape tape(session.model->parameters);
-  NoGrad no_grad(tape);
-  tape.keep_weights = observer != nullptr;
-  tape.observer = observer;
-  const Tensor logits = record_logits(tape, session.model->net, run_on, 0, 1);
-  double sum = 0;
-  int rows = 0;
-  for (Index t = 0; t < run_on.target_length; ++t) {
-    const std::int32_t a = clean.targets[static_cast<std::size_t>(t)], b = corrupt.targets[static_cast<std::size_t>(t)];
-    if (a == Batch::kIgnore || b == Batch::kIgnore || a == b) continue;
-    const Real* row = logits.value() + t * logits.size(2);
-    sum += double{row[a]} - double{row[b]};
-    ++rows;
-  }
-  if (rows == 0)
-    throw ConfigError(error_line("inspect", "--patch: both sequences have the same answers", {},
-                                 "give two sequences whose answers differ"));
-  return sum / rows;
-}
-
 void patch(Session& session, const Batch& corrupt, const Batch& clean, Command& command) {
-  if (clean.target_length != corrupt.target_length || clean.source_length != corrupt.source_length)
-    throw ConfigError(error_line("inspect", "--patch: the sequences differ in length"));
-  const double m_clean = preference(session, clean, clean, corrupt, nullptr);
-  const double m_corrupt = preference(session, corrupt, clean, corrupt, nullptr);
+  const std::optional<Patching> patching = patch_heads(*session.model, clean, corrupt);
+  if (!patching)
+    throw ConfigError(
+        error_line("patch", "both sequences have the same answers", {}, "give two sequences whose answers differ"));
   std::string out = fmt::format(
       "How far one head's output, taken from the clean sequence, moves the corrupt one's answer:\n"
       "(patched - corrupt) / (clean - corrupt), with m = logit(clean answer) - logit(corrupt answer)\n\n"
       "clean {:.4f}, corrupt {:.4f}\n\n",
-      m_clean, m_corrupt);
+      patching->clean, patching->corrupt);
   nlohmann::ordered_json heads = nlohmann::ordered_json::array();
-  for (const HeadAverage& average : average_heads(*session.model, clean)) {
-    Interventions put(session.model->net);
-    put.replace(average.place, average.output);
-    const double m = preference(session, corrupt, clean, corrupt, &put);
-    const double share = (m - m_corrupt) / (m_clean - m_corrupt);
-    const std::string head = name_of(average.place, session.model->net);
-    out += fmt::format("{:<14} {:>8.4f}\n", head, share);
-    heads.push_back({{"head", head}, {"recovered", json_number(share)}});
+  const std::vector<HeadPlace> places = heads_of(session.model->net);
+  for (std::size_t h = 0; h < places.size(); ++h) {
+    const std::string head = name_of(places[h], session.model->net);
+    out += fmt::format("{:<14} {:>8.4f}\n", head, patching->recovered[h]);
+    heads.push_back({{"head", head}, {"recovered", json_number(patching->recovered[h])}});
   }
   command.start();
   command.say(out);
-  command.answer({{"clean", json_number(m_clean)}, {"corrupt", json_number(m_corrupt)}, {"heads", heads}});
+  command.answer(
+      {{"clean", json_number(patching->clean)}, {"corrupt", json_number(patching->corrupt)}, {"heads", heads}});
 }
 
 // --- reading
@@ -206,7 +181,7 @@ std::string largest(const Session& session, const std::vector<float>& matrix, co
                             [&](std::size_t i) { return matrix[i]; });
   std::string out;
   for (std::size_t i = 0; i < count; ++i)
-    out += fmt::format("{}{} {} {} {:.2f}", i ? ", " : "", name(session, static_cast<std::int32_t>(order[i] / V)),
+    out += fmt::format("{}{} {} {} {:.4f}", i ? ", " : "", name(session, static_cast<std::int32_t>(order[i] / V)),
                        arrow, name(session, static_cast<std::int32_t>(order[i] % V)), matrix[order[i]]);
   return out;
 }

@@ -305,14 +305,15 @@ void run_train(const TrainFlags& flags, Command& command) {
   std::unique_ptr<LiveServer> live;
   if (flags.live) live = serve(options.config, folder->path(), observer, command);
   const TrainResult result = train(options, *folder, observer);
-  const double live_seconds = live ? live->seconds() : 0;
+  const double telling = live ? live->seconds() : 0, serving = live ? live->serving_seconds() : 0;
   live.reset();
   display.finish();
   const bool reports = !flags.no_report && !result.interrupted && try_report(*folder, flags, command);
   if (!command.quiet) command.say(closing(options.config, result, folder->path(), flags.stop_when, reports, command));
   if (flags.live && !command.quiet)
-    command.say(fmt::format("telling the live page: {:.1f} % of the time\n",
-                            100 * live_seconds / std::max(result.seconds, 1e-9)));
+    command.say(
+        fmt::format("live page: {:.1f} % of the training's time; beside it threads of its own worked {:.0f} ms\n",
+                    100 * telling / std::max(result.seconds, 1e-9), 1000 * serving));
   command.answer(summary_json(options.config, result, parameters, folder->path()));
   if (caught_signal != 0) command.exit_code = 128 + SIGINT;
 }

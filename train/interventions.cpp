@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "autograd/error.h"
 
@@ -44,7 +45,8 @@ HeadPlace parse_head(const std::string& text, const Transformer& net) {
   if (!number('L', place.attention.layer) || !number('H', place.head) || at != end)
     throw ConfigError(error_line("head", in_quotes(text) + " names no head", {}, "write L0H1, or cross:L0H1"));
   if (place.attention.layer < 0 || place.head < 0 || place.head >= attention_at(net, place.attention).options.heads)
-    throw ConfigError(error_line("head", "there is no head " + in_quotes(text) + " in this model"));
+    throw ConfigError(error_line("head", "there is no head " + in_quotes(text) + " in this model", {},
+                                 "heads of a layer count from 0; inspect draws them all"));
   return place;
 }
 
@@ -87,7 +89,7 @@ std::vector<HeadAverage> average_heads(Model& model, const Batch& batch) {
     for (const Tensor& z : tape.find("hook_z")) {
       if (next == all.size()) all.push_back({attention_place(z.node().scope, model.net), {}, {}, z.size(1)});
       add_sequences(z, all[next].outputs);
-      add_sequences(sibling(z, "attention.weights"), all[next++].weights);
+      add_sequences(sibling(z, "hook_pattern"), all[next++].weights);
     }
   }
   std::vector<HeadAverage> averages;
@@ -129,7 +131,7 @@ Tensor Interventions::tap(std::string_view name, Tensor x) const {
   for (const Change& change : changes_) {
     if (!(change.head.attention == place)) continue;
     if (values.empty()) values = z.values();
-    apply(change, z, sibling(z, "hook_v"), sibling(z, "attention.weights"), values);
+    apply(change, z, sibling(z, "hook_v"), sibling(z, "hook_pattern"), values);
   }
   return values.empty() ? z : z.tape().input(z.shape(), values);
 }
@@ -166,6 +168,60 @@ void Interventions::apply(const Change& change, Tensor z, Tensor v, Tensor weigh
       for (Index i = 0; i < D; ++i) row[i] = (row[i] - a * values_of[change.key * D + i]) / (1 - a);
     }
   }
+}
+
+// --- patching
+
+namespace {
+
+// m of the logits of `run_on`; NaN when no row says anything.
+double preference(Model& model, const Batch& run_on, const Batch& clean, const Batch& corrupt,
+                  const TapObserver* observer) {
+  Tape tape(model.parameters);
+  NoGrad no_grad(tape);
+  tape.keep_weights = observer != nullptr;
+  tape.observer = observer;
+  const Tensor logits = record_logits(tape, model.net, run_on, 0, 1);
+  double sum = 0;
+  int rows = 0;
+  for (Index t = 0; t < run_on.target_length; ++t) {
+    const std::int32_t a = clean.targets[static_cast<std::size_t>(t)], b = corrupt.targets[static_cast<std::size_t>(t)];
+    if (a == Batch::kIgnore || b == Batch::kIgnore || a == b) continue;
+    const Real* row = logits.value() + t * logits.size(2);
+    sum += double{row[a]} - double{row[b]};
+    ++rows;
+  }
+  return sum / rows;
+}
+
+Batch first_sequence(const Batch& batch) {
+  Batch one = batch;
+  one.sequences = 1;
+  one.source.resize(static_cast<std::size_t>(batch.source_length));
+  for (auto* part : {&one.inputs, &one.targets, &one.links})
+    part->resize(static_cast<std::size_t>(batch.target_length));
+  return one;
+}
+
+}  // namespace
+
+std::optional<Patching> patch_heads(Model& model, const Batch& clean, const Batch& corrupt) {
+  if (clean.target_length != corrupt.target_length || clean.source_length != corrupt.source_length)
+    throw ConfigError(
+        error_line("patch",
+                   "the sequences differ in length: " + std::to_string(clean.source_length + clean.target_length) +
+                       " tokens and " + std::to_string(corrupt.source_length + corrupt.target_length),
+                   {}, "give two of the same length"));
+  Patching result{
+      preference(model, clean, clean, corrupt, nullptr), preference(model, corrupt, clean, corrupt, nullptr), {}};
+  if (std::isnan(result.clean)) return std::nullopt;
+  for (const HeadAverage& average : average_heads(model, first_sequence(clean))) {
+    Interventions put(model.net);
+    put.replace(average.place, average.output);
+    const double patched = preference(model, corrupt, clean, corrupt, &put);
+    result.recovered.push_back((patched - result.corrupt) / (result.clean - result.corrupt));
+  }
+  return result;
 }
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

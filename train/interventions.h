@@ -5,6 +5,8 @@
 // what was replaced.
 #pragma once
 
+#include <optional>
+
 #include "train/measures.h"
 #include "train/shards.h"
 
@@ -53,5 +55,17 @@ class Interventions final : public TapObserver {
   const Transformer& net_;
   std::vector<Change> changes_;
 };
+
+/// What each head alone carries over from one sequence to another (activation patching, Meng et al. 2022):
+/// (m_patched - m_corrupt) / (m_clean - m_corrupt), where m is the mean of logit(clean answer) - logit(corrupt answer)
+/// over the rows whose answers count and differ, and m_patched that of the corrupt sequence with one head's output of
+/// the clean one.
+struct Patching {
+  double clean = 0, corrupt = 0;  // m of the two
+  std::vector<double> recovered;  // by head, as heads_of
+};
+/// Of the first sequence of each batch. Nothing when their answers are the same. Throws ConfigError when they differ in
+/// length.
+std::optional<Patching> patch_heads(Model& model, const Batch& clean, const Batch& corrupt);
 
 }  // namespace tapehead::inline TAPEHEAD_REAL

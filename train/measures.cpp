@@ -27,7 +27,8 @@ const MultiHeadAttention& attention_at(const Transformer& net, const AttentionPl
   const auto layer = static_cast<std::size_t>(place.layer);
   if (!known || layer >= stack.blocks.size() || (place.kind == "cross" && !stack.blocks[layer].cross))
     throw ConfigError(
-        error_line("attention", "the model has no " + place.kind + " attention in layer " + std::to_string(layer)));
+        error_line("attention", "the model has no " + place.kind + " attention in layer " + std::to_string(place.layer),
+                   {}, "layers count from 0; inspect draws every head"));
   return place.kind == "cross" ? *stack.blocks[layer].cross : stack.blocks[layer].attn;
 }
 
@@ -45,8 +46,7 @@ void for_each_attention(Model& model, const Batch& batch, Index first, Index cou
   NoGrad no_grad(tape);
   tape.keep_weights = true;
   record_logits(tape, model.net, batch, first, count);
-  for (const Tensor& weights : tape.find("attention.weights"))
-    f(attention_place(weights.node().scope, model.net), weights);
+  for (const Tensor& weights : tape.find("hook_pattern")) f(attention_place(weights.node().scope, model.net), weights);
 }
 
 std::vector<std::string> token_names(const std::vector<std::int32_t>& ids, Index first, Index count,
@@ -60,7 +60,7 @@ std::vector<std::string> token_names(const std::vector<std::int32_t>& ids, Index
 // Scores of the same attention: -inf where masked, by causality, a window or padding.
 const Real* scores_beside(Tape& tape, Tensor weights) {
   const std::string_view scope = weights.node().scope;
-  for (const Tensor& scores : tape.find("attention.scores"))
+  for (const Tensor& scores : tape.find("hook_attn_scores"))
     if (scope == scores.node().scope) return scores.value();
   throw Error(error_line("attention", "the scores are not on the tape", scope));
 }
@@ -81,7 +81,7 @@ std::vector<AttentionMap> attention_maps(Tape& tape, const Model& model, const B
   std::vector<AttentionMap> maps;
   const auto targets = token_names(batch.inputs, sequence * batch.target_length, batch.target_length, vocabulary);
   const auto sources = token_names(batch.source, sequence * batch.source_length, batch.source_length, vocabulary);
-  for (const Tensor& weights : tape.find("attention.weights")) {
+  for (const Tensor& weights : tape.find("hook_pattern")) {
     const AttentionPlace place = attention_place(weights.node().scope, model.net);
     AttentionMap map;
     map.kind = place.kind;

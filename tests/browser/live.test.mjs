@@ -25,8 +25,8 @@ function ask(url, headers = {}) {
 test('a live page follows the training, tells nobody else, and changes nothing', async () => {
   const run = spawn(tapehead, ['train', ...settings, '--out', 'live', '--live'], {cwd: folder, stdio: ['ignore', 'pipe', 'ignore']});
   const ended = new Promise((done) => run.on('exit', done));
+  let said = '';
   const url = await new Promise((done) => {
-    let said = '';
     run.stdout.on('data', (part) => {
       said += part;
       const found = said.match(/^live: (http:\/\/127\.0\.0\.1:\d+\/[0-9a-f]{32}\/)$/m);
@@ -65,6 +65,8 @@ test('a live page follows the training, tells nobody else, and changes nothing',
   assert.match(await page.locator('.live').textContent(), /Live|ended/);
   // What is taken at the end still comes, and the page says that there will be no more.
   assert.equal(await ended, 0);
+  const [, share, worked] = said.match(/^live page: (\d+\.\d) % of the training's time; beside it threads of its own worked (\d+) ms$/m).map(Number);
+  assert.ok(share < 3 && worked > 0 && worked < 20000, said);
   await page.waitForFunction(() => document.querySelector('.live').textContent.startsWith('The training has ended.'));
   assert.equal(await page.evaluate(() => report.snapshots.at(-1).step), 901);
   await page.context().close();

@@ -49,6 +49,29 @@ test('what is no weight is marked, and a row that does not sum to 1 is told', as
   await close(page);
 });
 
+test('of many cells a small map shows the largest weight of a few', async () => {
+  const n = 300, at = (query, key) => query * n + key, weights = new Float32Array(n * n);
+  for (let i = 0; i < n; ++i) {
+    weights[at(i, (7 * i) % n)] = 1;
+    weights[at(i, (7 * i + 1) % n)] = 0.5;
+  }
+  writeNpy(join(folder, 'many.npy'), [n, n], weights);
+  command('inspect', 'many.npy', '--html', 'many.html');
+  const page = await open(join(folder, 'many.html'));
+  const {width, height, colours} = await page.evaluate(() => {
+    const canvas = document.querySelector('.small-map'), {width, height} = canvas, {data} = canvas.getContext('2d').getImageData(0, 0, width, height);
+    return {width, height, colours: Array.from({length: width * height}, (_, i) => [...data.slice(4 * i, 4 * i + 3)].join())};
+  });
+  assert.deepEqual([width, height], [150, 150]);
+  const ends = {'253,231,37': 1, '68,1,84': 0};  // viridis
+  for (const [pixel, colour] of colours.entries()) {
+    const query = 2 * Math.floor(pixel / 150), key = 2 * (pixel % 150);
+    const largest = Math.max(weights[at(query, key)], weights[at(query, key + 1)], weights[at(query + 1, key)], weights[at(query + 1, key + 1)]);
+    assert.equal(ends[colour] ?? 0.5, largest, `pixel ${pixel}: ${colour}`);
+  }
+  await close(page);
+});
+
 for (const [name, layers, heads, length] of [['two layers of four heads over 32 tokens', 2, 4, 16], ['six layers of eight heads over 128 tokens', 6, 8, 64],
                                              ['four layers of four heads over 512 tokens (F63)', 4, 4, 256]])
   test(`within its budget, opened and moved in time: ${name}`, async () => {
@@ -60,6 +83,7 @@ for (const [name, layers, heads, length] of [['two layers of four heads over 32 
     assert.ok(page.milliseconds < (length > 100 ? 3000 : 2000), `opened in ${page.milliseconds} ms`);
     // All heads and the large one below are in the window.
     await page.locator('.group').first().evaluate((node) => node.scrollIntoView());
+    await frame(page);
     assert.ok(await page.locator('.map').first().evaluate((node) => isNear(node)));
     const times = [];
     const count = await page.evaluate(() => report.snapshots.length);

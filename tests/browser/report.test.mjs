@@ -1,7 +1,7 @@
 // The report as a person meets it: opened from a file, moved by mouse and keys.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {close, command, copyRun, frame, open, start, stop, twoLayers} from './helper.mjs';
+import {close, command, copyRun, frame, open, start, stop, trained, twoLayers} from './helper.mjs';
 
 before(start);
 after(stop);
@@ -13,7 +13,7 @@ test('opens from file:// with the network off, and says what was learned', async
   assert.equal(await text(page, 'h1'), 'copy');
   assert.match(await text(page, '.verdict'), /^(Not learned yet|Learned): \d/);
   const titles = await page.locator('h2').allTextContents();
-  for (const title of ['The task, worked', 'Training', 'Every head', 'The ledger', 'Without it', 'Measures over training', 'What each layer would say', 'Circuits', 'The model'])
+  for (const title of ['The task, worked', 'Training', 'Every head', 'The ledger', 'Without it', 'Put in from another sequence', 'Measures over training', 'What each layer would say', 'Circuits', 'The model'])
     assert.ok(titles.includes(title), `${title} is missing of ${titles}`);
   assert.match(await text(page, '.finding'), /^L0H\d puts 0\.\d\d of its weight where the rule looks/);
   assert.match(await text(page, 'pre code'), /^tapehead inspect copy --html FILE$/);
@@ -31,6 +31,7 @@ test('everything follows the slider', async () => {
     large: document.querySelector('.map').toDataURL(),
     ledger: document.querySelector('#ledger').textContent,
     ablation: document.querySelector('.ablation').textContent,
+    patching: document.querySelector('.patching').textContent,
     measure: document.querySelector('.curves.small .number').textContent
   }));
   const last = await state();
@@ -44,6 +45,16 @@ test('everything follows the slider', async () => {
   await page.locator('.chart').first().click({position: {x: 400, y: 40}});
   await frame(page);
   assert.notEqual((await state()).moment, first.moment);
+  await close(page);
+});
+
+test('the address holds the circuit and its cell', async () => {
+  const page = await open(copyRun(), {hash: '#circuit=qk&from=2&to=3'});
+  assert.equal(await page.locator('#circuit').inputValue(), 'qk');
+  assert.match(await text(page, '.circuit .readout'), /^query 'c', key 'd'/);
+  await page.getByRole('grid', {name: 'Circuit of one head'}).focus();
+  await page.keyboard.press('ArrowUp');
+  await page.waitForFunction(() => /circuit=qk&from=1&to=3/.test(location.hash));
   await close(page);
 });
 
@@ -106,6 +117,34 @@ test('a map is one tab stop, and arrow keys move its cell', async () => {
   assert.equal(await page.locator(`#${active}`).textContent(), await readout());
   assert.equal(await page.locator('[role=row]').first().getAttribute('aria-rowindex'), '4');
   assert.equal(await page.locator('[role=gridcell]').first().getAttribute('aria-colindex'), '12');
+  await close(page);
+});
+
+test("the rule's pattern has the same cursor, and says what it asks for", async () => {
+  const page = await open(copyRun(), {hash: '#query=6&key=0'});
+  const grid = page.getByRole('grid', {name: 'What the rule looks at'});
+  const said = async () => (await frame(page), grid.textContent());
+  assert.match(await said(), /^query 6 '\|', key 0 '.': the rule looks here$/);  // six tokens, the separator, and the first again
+  await grid.focus();
+  await page.keyboard.press('ArrowRight');
+  assert.match(await said(), /^query 6 '\|', key 1 '.': the rule does not look here$/);
+  assert.match(await text(page, '.readout'), /^query 6 '\|', key 1 /);
+  await page.keyboard.press('End');
+  assert.match(await said(), /: masked$/);
+  await page.evaluate(() => go({query: 3, key: 1}));
+  assert.match(await said(), /: the rule does not ask for this row$/);
+  await close(page);
+});
+
+test('a measure that a head does not have shows no point', async () => {
+  const page = await open(trained('cross', 'lookup', '--set', 'model.kind=encoder-decoder', '--steps', '20'));
+  for (const [i, head] of (await page.evaluate(() => report.heads.map((h) => h.fullName))).entries()) {
+    await page.evaluate((i) => go({head: i}), i);
+    await frame(page);
+    const shownPoints = await page.locator('.curves.small .curve').evaluateAll((all) => all.map((node) =>
+        [node.querySelector('.number').textContent.endsWith('–') ? 0 : 1, node.querySelectorAll('.dot:not(.hidden)').length]));
+    for (const [expected, points] of shownPoints) assert.equal(points, expected, `${head}: ${shownPoints}`);
+  }
   await close(page);
 });
 
@@ -209,6 +248,23 @@ test('the lens ends with what the model says, and the parts of each answer sum t
   await close(page);
 });
 
+test('patching: what the command says of the same two sequences', async () => {
+  const page = await open(copyRun());
+  const {clean, corrupt, recovered, shown: rows} = await page.evaluate(() => {
+    const source = ({inputs}) => inputs.slice(0, inputs.indexOf('|')).join(' '), detail = report.details.at(-1);
+    return {clean: source(report.about.example), corrupt: source(report.about.corrupt), recovered: detail.heads.map((head) => head.recovered),
+            shown: [...document.querySelectorAll('table.patching tbody tr')].map((row) => Number(row.cells[1].textContent.replace('−', '-')))};
+  });
+  assert.notEqual(clean, corrupt);
+  const told = JSON.parse(command('inspect', 'copy/last.ckpt', '--input', corrupt, '--patch', clean, '--json').trim().split('\n').at(-1));
+  assert.equal(told.heads.length, recovered.length);
+  for (const [h, {recovered: share}] of told.heads.entries()) {
+    assert.ok(Math.abs(recovered[h] - share) < 1e-5, `${recovered[h]} is not ${share}`);
+    assert.ok(Math.abs(rows[h] - share) <= 0.00051, `${rows[h]} is not ${share}`);
+  }
+  await close(page);
+});
+
 test('evidence and circuits are those of the nearest step that has some, and grey', async () => {
   const page = await open(twoLayers());
   const without = await page.evaluate(() => report.snapshots.findIndex((s) => !s.detail));
@@ -222,7 +278,7 @@ test('evidence and circuits are those of the nearest step that has some, and gre
   }
   await page.evaluate(() => go({snapshot: report.details[0].snapshot, map: 'gradient'}));
   await frame(page);
-  assert.equal(await page.locator('.maps canvas.map.old').count(), 0);  // the circuits of so many tokens are kept at the end alone
+  assert.equal(await page.locator('.maps canvas.map.old').count(), 0);  // the circuits of so many tokens are kept at fewer steps
   assert.equal(await text(page, '#learned-by-heart .stale'), '');
   await close(page);
 });
@@ -242,8 +298,10 @@ test('circuits are those of the chosen head', async () => {
   const page = await open(copyRun());
   const grid = page.getByRole('grid', {name: 'Circuit of one head'});
   await grid.focus();
-  await page.keyboard.press('ArrowDown');
-  await page.keyboard.press('ArrowRight');
+  await page.evaluate(() => {  // both before the next frame
+    for (const key of ['ArrowDown', 'ArrowRight']) document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
+  });
+  await frame(page);
   const said = await page.locator('.circuit .readout').textContent();
   assert.match(said, /^key 'b', token 'b': -?\d/);
   await page.locator('.head').nth(1).click();
@@ -253,6 +311,7 @@ test('circuits are those of the chosen head', async () => {
   await frame(page);
   assert.notEqual(other, await page.locator('.circuit .readout').textContent());
   await page.locator('#circuit').selectOption('qk');
+  await frame(page);
   assert.match(await page.locator('.circuit .readout').textContent(), /^query 'b', key 'b'/);
   await close(page);
 });

@@ -305,6 +305,7 @@ TEST_F(VerbTest, CompareShowsSettingsResultsAndHeads) {
   EXPECT_EQ(answer["heads"].size(), 2u);
   EXPECT_GT(answer["heads"][0]["largest_difference"], 0);
   EXPECT_TRUE(contains(said({"compare", "run", "run"}), "none\n"));
+  EXPECT_TRUE(contains(said({"compare", "run", "run"}), "does not tell why"));
 }
 
 // The rule of copy speaks of cross-attention, not of the decoder's own.

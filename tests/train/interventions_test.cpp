@@ -132,6 +132,106 @@ TEST(Evidence, KnockOutsAreWhatInterventionsSay) {
   EXPECT_TRUE(std::isnan(cell(2, 3)));  // masked
 }
 
+// One layer without a feed-forward part: where both sequences have the same token, heads are all that tells them apart.
+struct Pair : Small {
+  Pair() {
+    for (const char* setting : {"model.layers=1", "model.feed_forward=-1"}) config.set(setting);
+    model.emplace(config.model_for(*task), 5);
+    clean = of({0, 1, 2, 3});
+    corrupt = of({4, 1, 2, 3});  // differs in its first answer alone, which the separator's row gives
+  }
+  Batch of(std::vector<std::int32_t> source) const {
+    Example example{std::move(source), {}, {}};
+    task->answer(example);
+    Batch one;
+    lay_out(*task, {example}, layout_of(config.model.kind), one);
+    return one;
+  }
+  double difference(const Batch& run_on) {  // m
+    batch = run_on;
+    const std::vector<Real> all = logits(nullptr);
+    const auto V = static_cast<std::size_t>(model->config.vocabulary);
+    for (std::size_t t = 0; t < clean.targets.size(); ++t)
+      if (clean.targets[t] != corrupt.targets[t])
+        return double{all[t * V + static_cast<std::size_t>(clean.targets[t])]} -
+               double{all[t * V + static_cast<std::size_t>(corrupt.targets[t])]};
+    return 0;
+  }
+  Batch clean, corrupt;
+};
+
+TEST(Patching, AHeadThatCarriesEverythingRecoversAll) {
+  Pair s;
+  const Parameter o = s.model->net.stack.blocks[0].attn.o.weight;  // [C, H D]: nothing of head 1
+  for (Index c = 0; c < 16; ++c)
+    for (Index i = 8; i < 16; ++i) s.model->parameters.value(o)[static_cast<std::size_t>(c * 16 + i)] = 0;
+  const std::optional<Patching> p = patch_heads(*s.model, s.clean, s.corrupt);
+  ASSERT_TRUE(p);
+  EXPECT_NEAR(p->clean, s.difference(s.clean), kTight);
+  EXPECT_NEAR(p->corrupt, s.difference(s.corrupt), kTight);
+  ASSERT_EQ(p->recovered.size(), 2u);
+  EXPECT_NEAR(p->recovered[0], 1, 10 * kTight);
+  EXPECT_NEAR(p->recovered[1], 0, 10 * kTight);
+}
+
+TEST(Patching, TakesTheOutputOfTheCleanSequence) {
+  Pair s;
+  const std::optional<Patching> p = patch_heads(*s.model, s.clean, s.corrupt);
+  ASSERT_TRUE(p);
+  Interventions put(s.model->net);
+  for (const HeadAverage& average : average_heads(*s.model, s.clean))
+    if (average.place.head == 1) put.replace(average.place, average.output);
+  s.batch = s.corrupt;
+  const std::vector<Real> all = s.logits(&put);
+  const auto V = static_cast<std::size_t>(s.model->config.vocabulary);
+  const std::size_t t = 4;  // of the separator
+  const double m = double{all[t * V]} - double{all[t * V + 4]};
+  EXPECT_NEAR(p->recovered[1], (m - s.difference(s.corrupt)) / (s.difference(s.clean) - s.difference(s.corrupt)), 1e-4);
+}
+
+TEST(Patching, RefusesWhatCannotBeCompared) {
+  Pair s;
+  EXPECT_FALSE(patch_heads(*s.model, s.clean, s.clean));
+  Batch longer = s.corrupt;
+  ++longer.target_length;
+  EXPECT_TRUE(contains(error_of<ConfigError>([&] { patch_heads(*s.model, s.clean, longer); }),
+                       "differ in length: 8 tokens and 9"));
+}
+
+// The names that TransformerLens gives these places, layer by layer.
+TEST(Taps, AreNamedAsInTransformerLens) {
+  Small s;
+  Tape tape(s.model->parameters);
+  tape.keep_weights = true;
+  record_logits(tape, s.model->net, s.batch, 0, 1);
+  std::vector<std::string> found, expected;
+  for (std::size_t i = 0; i < tape.size(); ++i) {
+    const Node& node = tape.at(i).node();
+    if (node.name && std::string_view(node.name).starts_with("hook_") &&
+        std::string_view(node.scope).starts_with("blocks"))
+      found.push_back(std::string(node.scope) + "." + node.name);
+  }
+  for (const std::string block : {"blocks.0.", "blocks.1."}) {
+    for (const char* name : {"q", "k", "v", "attn_scores", "pattern", "z"})
+      expected.push_back(block + "attn.hook_" + name);
+    for (const char* name : {"attn_out", "resid_mid", "mlp_out", "resid_post"})
+      expected.push_back(block + "hook_" + name);
+  }
+  std::ranges::sort(found);
+  std::ranges::sort(expected);
+  EXPECT_EQ(found, expected);
+  // What is called the pattern is the softmax of what is called the scores.
+  const std::vector<Real> pattern = tape.find("hook_pattern").at(1).values(),
+                          scores = tape.find("hook_attn_scores").at(1).values();
+  const auto T = static_cast<std::size_t>(s.batch.target_length);
+  for (std::size_t row = 0; row < pattern.size() / T; ++row) {
+    double sum = 0;
+    for (std::size_t j = 0; j < T; ++j) sum += std::exp(double{scores[row * T + j]});
+    for (std::size_t j = 0; j < T; ++j)
+      EXPECT_NEAR(pattern[row * T + j], std::exp(double{scores[row * T + j]}) / sum, 1e-5) << row << ' ' << j;
+  }
+}
+
 TEST(Heads, AreNamedAndRead) {
   Small decoder, both("encoder-decoder");
   EXPECT_EQ(parse_head("L1H1", decoder.model->net), kHead);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -23,6 +24,13 @@ std::string random_token() {
   return token;
 }
 
+// The processor's time that this thread has taken, in seconds.
+double thread_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 }  // namespace
 
 using Clock = std::chrono::steady_clock;
@@ -33,6 +41,7 @@ struct LiveServer::Inside {
   std::mutex mutex;  // of all up to the next empty line
   Report report;
   bool ended = false, told = false;  // told: a page knows of the end
+  double serving = 0;                // seconds
   std::optional<Clock::time_point> asked;
   std::condition_variable on_told;
 
@@ -53,6 +62,16 @@ struct LiveServer::Inside {
     const std::lock_guard<std::mutex> hold(mutex);
     told = true;
     on_told.notify_all();
+  }
+
+  // Gives make()'s text as an answer, and counts the time that making it took.
+  template <class F>
+  std::string timed(F make) {
+    const double start = thread_seconds();
+    std::string text = make();
+    const std::lock_guard<std::mutex> hold(mutex);
+    serving += thread_seconds() - start;
+    return text;
   }
 
   // The curves, and the snapshots after a step; a page that has none yet asks with -1.
@@ -89,7 +108,7 @@ LiveServer::LiveServer(Report base) : inside_(std::make_unique<Inside>()) {
     return httplib::Server::HandlerResponse::Handled;
   });
   in.server.Get("/" + in.token + "/", [&in](const httplib::Request&, httplib::Response& response) {
-    const std::string page = in.page();
+    const std::string page = in.timed([&] { return in.page(); });
     if (page.empty()) response.status = 503;  // the first snapshot is about to be taken
     response.set_content(page.empty() ? "Training is about to begin: load this again." : page,
                          page.empty() ? "text/plain" : "text/html; charset=utf-8");
@@ -99,7 +118,7 @@ LiveServer::LiveServer(Report base) : inside_(std::make_unique<Inside>()) {
     std::int64_t step = -1;
     const auto [end, error] = std::from_chars(after.data(), after.data() + after.size(), step);
     if (error == std::errc() && end == after.data() + after.size())
-      response.set_content(in.growth(step), "application/json");
+      response.set_content(in.timed([&] { return in.growth(step); }), "application/json");
     else
       response.status = 400;
   });
@@ -120,6 +139,11 @@ LiveServer::~LiveServer() {
 }
 
 const std::string& LiveServer::url() const { return inside_->url; }
+
+double LiveServer::serving_seconds() const {
+  const std::lock_guard<std::mutex> hold(inside_->mutex);
+  return inside_->serving;
+}
 
 template <class F>
 void LiveServer::change(F f) {

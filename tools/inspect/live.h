@@ -27,6 +27,7 @@ class LiveServer {
   /// The snapshots of the run's history that are new.
   void add(const AttentionHistory& history);
   double seconds() const { return seconds_; }  // that training spent in add()
+  double serving_seconds() const;              // that the server's threads worked on pages meanwhile
 
  private:
   struct Inside;

@@ -47,7 +47,8 @@ Tokens read_tokens(const std::string& path) {
 std::vector<std::string> names(const std::vector<std::string>& given, std::int64_t count, const char* axis) {
   if (!given.empty() && static_cast<std::int64_t>(given.size()) != count)
     throw ConfigError(
-        error_line("tokens", fmt::format("{} tokens were given, the matrix has {} {}", given.size(), count, axis)));
+        error_line("tokens", fmt::format("{} tokens were given, the matrix has {} {}", given.size(), count, axis), {},
+                   "give one a position; {\"rows\": [...], \"columns\": [...]} when the axes differ"));
   if (!given.empty()) return given;
   std::vector<std::string> numbers;
   for (std::int64_t i = 0; i < count; ++i) numbers.emplace_back("·");
@@ -76,12 +77,13 @@ void add_maps(const NamedArray& array, std::int32_t order, const Tokens& tokens,
   const auto& shape = array.shape;
   const std::string told =
       fmt::format("{} [{}]", array.name.empty() ? "the array" : array.name, fmt::join(shape, ", "));
-  if (shape.size() < 2 || shape.size() > 5 || std::ranges::find(shape, 0) != shape.end())
+  if (shape.size() < 2 || std::ranges::find(shape, 0) != shape.end())
     throw FileError(error_line("npz", path + ": " + told + " is no attention", {}, "save weights [..., T, S]"));
   const std::int64_t T = shape[shape.size() - 2], S = shape.back();
   constexpr std::int64_t kMost = 4096;
   if (T > kMost || S > kMost)
-    throw FileError(error_line("npz", path + ": " + told + " is larger than " + std::to_string(kMost) + " positions"));
+    throw FileError(error_line("npz", path + ": " + told + " is larger than " + std::to_string(kMost) + " positions",
+                               {}, "save a part of it"));
   const std::int64_t heads = shape.size() > 2 ? shape[shape.size() - 3] : 1;
   std::int64_t layers = 1;
   for (std::size_t axis = 0; axis + 3 < shape.size(); ++axis) layers *= shape[axis];
@@ -117,7 +119,8 @@ std::vector<AttentionMap> read_matrices(const std::string& path, const std::stri
       continue;
     add_maps(array, order++, tokens, path, maps);
   }
-  if (maps.empty()) throw FileError(error_line("npz", path + " holds no floats"));
+  if (maps.empty())
+    throw FileError(error_line("npz", path + " holds no floats", {}, "save weights [..., T, S] as float32"));
   std::ranges::stable_sort(maps, {}, [](const AttentionMap& m) { return std::pair(m.kind, m.layer); });
   return maps;
 }

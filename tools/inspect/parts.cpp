@@ -177,10 +177,7 @@ void add_notes(std::vector<Line>& lines, const Figure& figure) {
            "Rows are queries, columns are sources. Read along a row: its weights say how that query mixes the values, "
            "and sum to 1. A masked source has weight 0.",
            figure.terminal);
-  add_text(lines,
-           "A weight tells how much of a value entered this mixture. It does not tell why the model decides: that also "
-           "takes the values, the output projection, the residual path and the layers above.",
-           figure.terminal);
+  add_text(lines, kCaution, figure.terminal);
   if (figure.command.empty()) return;
   const std::string command = "$ " + text::line(figure.command, figure.terminal.unicode);
   for (const std::string& line : text::wrap_command(command, figure.terminal.width, "    ")) lines.emplace_back(line);

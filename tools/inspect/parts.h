@@ -12,6 +12,11 @@ inline const Style kQuiet{.dim = true};
 inline const Style kStrong{.bold = true};
 inline const Style kAlarm{.bold = true, .reverse = true};
 
+/// Below every picture in a terminal.
+inline constexpr const char* kCaution =
+    "A weight tells how much of a value entered this mixture. It does not tell why the model decides: that also takes "
+    "the values, the output projection, the residual path and the layers above.";
+
 inline constexpr Rgb kMaskedGrey{95, 95, 95};  // in small maps; no colour of viridis is grey
 
 enum class Cell { weight, masked, broken };  // broken: NaN, infinite, outside [0, 1], or masked and not 0

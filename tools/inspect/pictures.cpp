@@ -1,7 +1,6 @@
 #include "tools/inspect/pictures.h"
 
 #include <fmt/format.h>
-#include <png.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include "autograd/error.h"
 #include "tools/inspect/colour_map.h"
 #include "tools/inspect/parts.h"
+#include "tools/inspect/raster.h"
 #include "tools/inspect/text.h"
 
 namespace tapehead {
@@ -16,16 +16,16 @@ namespace tapehead {
 namespace {
 
 const char* const kReading =
-    "Rows are queries, columns are keys. Read along a row: its weights sum to 1. A masked key is grey.";
+    "Rows are queries, columns are keys. Read along a row: its weights sum to 1. A masked key is hatched.";
 const char* const kCaution =
     "A weight says how much of a value is mixed in here; it does not explain the decision: the values, the output "
     "projection, the residual path and later layers matter too.";
-constexpr Rgb kBroken{255, 0, 170};
+constexpr Rgb kBroken{255, 0, 170}, kMaskedGround{232, 232, 228}, kMaskedLine{185, 186, 181};
 
 Rgb colour_of(const AttentionMap& map, int row, int column) {
   switch (parts::cell(map, row, column)) {
     case parts::Cell::masked:
-      return {224, 224, 220};
+      return kMaskedGround;
     case parts::Cell::broken:
       return kBroken;
     case parts::Cell::weight:
@@ -182,67 +182,106 @@ std::string to_svg(const AttentionMap& map, const Caption& caption) {
 
 namespace {
 
-void append_bytes(png_structp png, png_bytep data, png_size_t size) {
-  static_cast<std::string*>(png_get_io_ptr(png))->append(reinterpret_cast<const char*>(data), size);
+constexpr Rgb kWhite{255, 255, 255}, kBlack{0, 0, 0};
+
+// Names beside a PNG's cells: all of them, or every so many where cells are smaller than letters.
+struct Names {
+  std::vector<std::string> names;
+  int step = 1, most = 0;  // letters
+  Names(const std::vector<std::string>& tokens, int cell, int size) {
+    step = (Raster::kLetterHeight * size + cell) / cell;  // a pixel apart
+    for (int i = 0; i < static_cast<int>(tokens.size()); i += step) {
+      const std::string token = Raster::drawable(text::token(tokens[static_cast<std::size_t>(i)], true));
+      names.push_back(fmt::format("{}:{}", i, text::cut(token, 12, true)));
+      most = std::max(most, Raster::letters(names.back()));
+    }
+  }
+};
+
+void paint_cells(Raster& raster, const AttentionMap& map, Origin o, int cell) {
+  for (int i = 0; i < map.rows; ++i)
+    for (int j = 0; j < map.columns; ++j) {
+      const int x = o.x + j * cell, y = o.y + i * cell;
+      if (parts::cell(map, i, j) == parts::Cell::masked)
+        raster.hatch(x, y, cell, cell, kMaskedGround, kMaskedLine);
+      else
+        raster.fill(x, y, cell, cell, colour_of(map, i, j));
+      if (cell < 8 || !parts::ideal(map, i, j)) continue;
+      for (int rim = 2; rim < 5; ++rim)
+        raster.frame(x + rim, y + rim, cell - 2 * rim, cell - 2 * rim, rim == 3 ? kWhite : kBlack);
+    }
 }
 
-// The last bytes of the picture: cells, a gap, and the scale from 1 at the top to 0.
-std::vector<std::string> pixel_rows(const AttentionMap& map, int cell) {
-  constexpr int kGap = 8, kScale = 16;
-  std::vector<std::string> rows;
-  const int height = map.rows * cell;
-  for (int y = 0; y < height; ++y) {
-    std::string row;
-    const auto add = [&](Rgb c, int times) {
-      for (int i = 0; i < times; ++i)
-        row += {static_cast<char>(c.red), static_cast<char>(c.green), static_cast<char>(c.blue)};
-    };
-    for (int j = 0; j < map.columns; ++j) add(colour_of(map, y / cell, j), cell);
-    add({255, 255, 255}, kGap);
-    add(viridis(1 - y / std::max(height - 1.0, 1.0)), kScale);
-    rows.push_back(std::move(row));
-  }
-  return rows;
+void paint_names(Raster& raster, const Names& rows, const Names& columns, Origin o, int cell, int size) {
+  const int letter = Raster::kLetterWidth * size,
+            middle = (cell - (Raster::kLetterHeight - Raster::kDescent) * size) / 2;
+  for (std::size_t i = 0; i < rows.names.size(); ++i)
+    raster.write(o.x - 4 - Raster::letters(rows.names[i]) * letter,
+                 o.y + static_cast<int>(i) * rows.step * cell + middle, rows.names[i], size);
+  for (std::size_t j = 0; j < columns.names.size(); ++j)
+    raster.write_up(o.x + static_cast<int>(j) * columns.step * cell + middle, o.y - 6, columns.names[j], size);
+}
+
+// The scale with its numbers, and the marks.
+void paint_legend(Raster& raster, int x, int y, bool ideal) {
+  constexpr int kSize = 2, kLetter = kSize * Raster::kLetterWidth, kStrip = 128, kMark = 16;
+  const auto say = [&](std::string_view words) {
+    raster.write(x, y, words, kSize);
+    x += kLetter * (Raster::letters(words) + 1);
+  };
+  say("weight 0");
+  for (int i = 0; i < kStrip; ++i) raster.fill(x + i, y, 1, kMark, viridis(i / (kStrip - 1.0)));
+  x += kStrip + kLetter;
+  say("1 ");
+  raster.hatch(x, y, kMark, kMark, kMaskedGround, kMaskedLine);
+  x += kMark + kLetter;
+  say("masked ");
+  if (!ideal) return;
+  raster.fill(x, y, kMark, kMark, viridis(0.3));
+  for (int rim = 1; rim < 4; ++rim)
+    raster.frame(x + rim, y + rim, kMark - 2 * rim, kMark - 2 * rim, rim == 2 ? kWhite : kBlack);
+  x += kMark + kLetter;
+  say("the rule looks here");
 }
 
 }  // namespace
 
 std::string to_png(const AttentionMap& map, const Caption& caption) {
   parts::check(map);
-  const int cell = std::clamp(1024 / std::max(map.columns, map.rows), 1, 24);
-  std::vector<std::string> rows = pixel_rows(map, cell);
-  std::string bytes;
-  // libpng reports an error through this function, which must not return.
-  const auto fail = [](png_structp, png_const_charp why) { throw Error(error_line("png", why)); };
-  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, fail, nullptr);
-  png_infop info = png ? png_create_info_struct(png) : nullptr;
-  if (!info) throw Error(error_line("png", "libpng cannot start"));
-  struct Guard {
-    png_structp png;
-    png_infop info;
-    ~Guard() { png_destroy_write_struct(&png, &info); }
-  } guard{png, info};
-  png_set_write_fn(png, &bytes, append_bytes, nullptr);
-  png_set_IHDR(png, info, static_cast<png_uint_32>(rows[0].size() / 3), static_cast<png_uint_32>(rows.size()), 8,
-               PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-  std::vector<std::pair<std::string, std::string>> texts = {
-      {"Title", text::line(title_of(map, caption), false)},
-      {"Description", std::string(kReading) + " Scale, at the right: 0 to 1, viridis. " + kCaution},
-      {"Comment", text::line(caption.command, false)}};
-  std::vector<png_text> fields;
-  for (auto& [key, value] : texts) {
-    png_text field{};
-    field.compression = PNG_TEXT_COMPRESSION_NONE;
-    field.key = key.data();
-    field.text = value.data();
-    field.text_length = value.size();
-    fields.push_back(field);
-  }
-  png_set_text(png, info, fields.data(), static_cast<int>(fields.size()));
-  png_write_info(png, info);
-  for (std::string& row : rows) png_write_row(png, reinterpret_cast<png_bytep>(row.data()));
-  png_write_end(png, nullptr);
-  return bytes;
+  constexpr int kMargin = 20, kText = 2, kLine = 24, kLeast = 720;
+  const int cell = std::clamp(1024 / std::max({map.columns, map.rows, 1}), 1, 24), size = cell >= 20 ? 2 : 1;
+  const int letter = Raster::kLetterWidth * size;
+  const Names rows(map.row_tokens, cell, size), columns(map.column_tokens, cell, size);
+  Origin o{std::max(kMargin + rows.most * letter + 8, 110), 0};
+  const int width = std::max(o.x + map.columns * cell + kMargin, kLeast);
+  const int room = (width - 2 * kMargin) / (kText * Raster::kLetterWidth);  // letters a line
+  std::vector<std::string> above = text::wrap(text::line(title_of(map, {}), false), room), below;
+  const auto add = [&](std::vector<std::string>& to, const std::vector<std::string>& lines) {
+    to.insert(to.end(), lines.begin(), lines.end());
+  };
+  add(above, text::wrap(text::line(caption.title, false), room));
+  add(below, text::wrap(kReading, room));
+  add(below, text::wrap(kCaution, room));
+  add(below, text::wrap_command(text::line(caption.command, false), room, "  "));
+  o.y = kMargin + static_cast<int>(above.size()) * kLine + kLine + 12 + columns.most * letter;
+  const int legend = o.y + map.rows * cell + 20;
+  Raster raster(width, legend + kLine + 8 + static_cast<int>(below.size()) * kLine + kMargin);
+  int y = kMargin;
+  const auto write = [&](const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) raster.write(kMargin, y, line, kText), y += kLine;
+  };
+  write(above);
+  raster.write(o.x, y + 6, "key →", kText);
+  raster.write(kMargin, o.y - 24, "query ↓", kText);
+  paint_cells(raster, map, o, cell);
+  paint_names(raster, rows, columns, o, cell, size);
+  paint_legend(raster, kMargin, legend,
+               std::ranges::any_of(map.ideal, [](std::int32_t column) { return column >= 0; }));
+  y = legend + kLine + 8;
+  write(below);
+  return raster.png({{"Title", text::line(title_of(map, caption), false)},
+                     {"Description", std::string(kReading) + " Scale: 0 to 1, viridis. " + kCaution},
+                     {"Comment", text::line(caption.command, false)}});
 }
 
 }  // namespace tapehead

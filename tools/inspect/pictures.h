@@ -18,7 +18,8 @@ struct Caption {
 /// A drawing with axes, legend, how to read it, and the command. Throws ConfigError beyond 65,536 cells.
 std::string to_svg(const AttentionMap& map, const Caption& caption);
 
-/// Coloured cells and the scale beside them; caption and how to read it stand in the file's text fields. Throws Error.
+/// The same in pixels, for maps of any size; caption and how to read it stand in the file's text fields, too. Throws
+/// Error.
 std::string to_png(const AttentionMap& map, const Caption& caption);
 
 }  // namespace tapehead

@@ -96,17 +96,21 @@ void shrink(Report& report, std::size_t bytes) {
   if (all_details > 0 && detail_bytes(report.details.back()) > bytes / 3)
     for (ReportDetail& detail : report.details) detail.evidence.clear();
   if (all_details > 0) {
-    // The last holds the most; the others are alike.
-    const std::size_t last = detail_bytes(report.details.back());
-    const std::size_t each = std::max<std::size_t>(detail_bytes(report.details.front()), 1);
+    const auto take = [&](std::size_t count) {
+      std::size_t sum = 0;
+      for (const std::size_t i : spread(all_details, count)) sum += detail_bytes(report.details[i]);
+      return sum;
+    };
     const std::size_t three = 3 * AttentionHistory::packed_bytes(report.history.heads);
     const std::size_t room = std::min(bytes / 3, bytes - std::min(bytes, three));
-    const std::size_t more = (room - std::min(room, last)) / each;
-    const std::size_t fit = std::min(all_details, last <= room || last < bytes / 2 ? 1 + more : 0);
+    std::size_t fit = all_details;
+    while (fit > 1 && take(fit) > room) --fit;
+    if (take(fit) > room && take(fit) >= bytes / 2) fit = 0;
+    const std::size_t taken = take(fit);
     std::vector<ReportDetail> kept;
     for (const std::size_t i : spread(all_details, fit)) kept.push_back(std::move(report.details[i]));
     report.details = std::move(kept);
-    bytes -= fit == 0 ? 0 : last + (fit - 1) * each;
+    bytes -= taken;
   }
   const std::size_t each = std::max<std::size_t>(
       AttentionHistory::packed_bytes(report.history.heads) + report.history.heads.size() * 7 * sizeof(float), 1);
@@ -278,9 +282,12 @@ Json detail_json(const ReportDetail& detail, Bytes& bytes) {
     }
     heads.push_back(std::move(head));
   }
+  if (detail.patching)
+    for (std::size_t h = 0; h < heads.size(); ++h) heads[h]["recovered"] = json_number(detail.patching->recovered[h]);
   Json json = {{"snapshot", detail.snapshot}, {"base", outcome_json(detail.base)}, {"heads", std::move(heads)}};
   if (!detail.lens.empty()) json["lens"] = lens_json(detail.lens, bytes);
   if (!detail.attributions.empty()) json["attribution"] = attributions_json(detail.attributions, bytes);
+  if (detail.patching) json["patching"] = {json_number(detail.patching->clean), json_number(detail.patching->corrupt)};
   if (!detail.compositions.empty()) json["compositions"] = compositions_json(detail.compositions);
   return json;
 }
@@ -299,6 +306,10 @@ Json curves_json(const Metrics& metrics) {
   return {{"step", std::move(step)}, {"loss", std::move(loss)}, {"evaluations", std::move(evaluations)}};
 }
 
+Json example_json(const WorkedExample& e) {
+  return {{"source", e.source}, {"inputs", e.inputs}, {"expected", e.expected}, {"predicted", e.predicted}};
+}
+
 Json about_json(const Report& report) {
   Json parameters = Json::array();
   for (const NamedShape& p : report.parameters) parameters.push_back({p.name, p.shape});
@@ -315,11 +326,8 @@ Json about_json(const Report& report) {
                {"heldOut", report.held_out},
                {"ablationSequences", report.ablation_sequences},
                {"notes", report.notes},
-               {"example",
-                {{"source", report.example.source},
-                 {"inputs", report.example.inputs},
-                 {"expected", report.example.expected},
-                 {"predicted", report.example.predicted}}}};
+               {"example", example_json(report.example)}};
+  if (!report.corrupt.inputs.empty()) json["corrupt"] = example_json(report.corrupt);
   if (!report.live.empty()) json["live"] = true;
   if (report.learned) json["learned"] = outcome_json(*report.learned);
   return json;

@@ -32,6 +32,12 @@ struct HeadComposition {
   double q = 0, k = 0, v = 0;
 };
 
+/// What each head's output of the shown sequence does in another one; m as in train/interventions.h.
+struct HeadPatching {
+  double clean = 0, corrupt = 0;  // m of the two
+  std::vector<double> recovered;  // by head
+};
+
 /// What is computed afterwards of a moment whose parameters were kept.
 struct ReportDetail {
   std::size_t snapshot = 0;                    // of the history
@@ -45,6 +51,7 @@ struct ReportDetail {
   std::vector<Attribution> attributions;       // of each row that counts, or none
   std::vector<HeadCircuits> circuits;          // by head, or none
   std::vector<HeadComposition> compositions;   // or none
+  std::optional<HeadPatching> patching;        // against Report::corrupt
 };
 
 /// A sequence with what the model was asked for and what it said, row by row.
@@ -61,7 +68,7 @@ struct Report {
   std::optional<Outcome> learned;  // of the held-out sequences at best_step
   std::uint64_t best_step = 0;
   std::int64_t held_out = 0, ablation_sequences = 0;
-  WorkedExample example;
+  WorkedExample example, corrupt;  // corrupt: the sequence that heads are patched into, or none
   AttentionHistory history;
   std::vector<ReportDetail> details;  // by snapshot
   std::vector<std::string> vocabulary;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <png.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "tests/errors.h"
 #include "tests/temporary_folder.h"
 #include "tools/inspect/matrices.h"
+#include "tools/inspect/raster.h"
 #include "train/files.h"
 
 namespace tapehead {
@@ -148,6 +150,11 @@ TEST_F(Exports, MatricesNameTheirHeads) {
   ASSERT_EQ(maps.size(), 6u);
   EXPECT_EQ(maps[5].layer, 1);
   EXPECT_EQ(maps[5].row_tokens, (std::vector<std::string>{"a", "b"}));
+  write_file_atomically(folder.file("deep.npy"), npy(array_of("", {2, 1, 1, 3, 2, 2}, weights)));
+  maps = read_matrices(folder.file("deep.npy"), folder.file("tokens"));
+  ASSERT_EQ(maps.size(), 6u);
+  EXPECT_EQ(maps[5].layer, 1);
+  EXPECT_EQ(maps[5].head, 2);
   write_file_atomically(folder.file("tokens"), "a\n");
   EXPECT_TRUE(contains(error_of<ConfigError>([&] { read_matrices(folder.file("x.npy"), folder.file("tokens")); }),
                        "1 tokens were given, the matrix has 2"));
@@ -182,23 +189,122 @@ TEST_F(Exports, SvgIsWellFormedWithHostileTokens) {
   EXPECT_GT(to_png(large, {}).size(), 100u);
 }
 
+// A PNG read back: colours by place.
+struct Pixels {
+  unsigned width = 0, height = 0;
+  std::vector<unsigned char> bytes;
+
+  explicit Pixels(const std::string& png) {
+    png_image image{};
+    image.version = PNG_IMAGE_VERSION;
+    if (!png_image_begin_read_from_memory(&image, png.data(), png.size())) return;
+    image.format = PNG_FORMAT_RGB;
+    bytes.resize(PNG_IMAGE_SIZE(image));
+    if (png_image_finish_read(&image, nullptr, bytes.data(), 0, nullptr)) width = image.width, height = image.height;
+  }
+  std::vector<int> at(unsigned x, unsigned y) const {
+    const unsigned char* p = bytes.data() + 3 * (y * width + x);
+    return {p[0], p[1], p[2]};
+  }
+  bool inked(unsigned x, unsigned y) const { return at(x, y)[0] < 60 && at(x, y)[1] < 60 && at(x, y)[2] < 60; }
+
+  // Where a picture of dots, `size` pixels each, stands in the image with nothing between its dots: top left corners.
+  std::vector<std::pair<unsigned, unsigned>> places(const std::vector<std::string>& dots, unsigned size) const {
+    std::vector<std::pair<unsigned, unsigned>> found;
+    const auto rows = static_cast<unsigned>(dots.size()), columns = static_cast<unsigned>(dots[0].size());
+    for (unsigned y = 0; y + rows * size <= height; ++y)
+      for (unsigned x = 0; x + columns * size <= width; ++x) {
+        bool same = true;
+        for (unsigned i = 0; same && i < rows * size; ++i)
+          for (unsigned j = 0; same && j < columns * size; ++j)
+            same = inked(x + j, y + i) == (dots[i / size][j / size] == '#');
+        if (same) found.emplace_back(x, y);
+      }
+    return found;
+  }
+};
+
 TEST_F(Exports, PngHoldsItsColoursAndItsCaption) {
   const std::string bytes = to_png(small_map(), {"run", "tapehead inspect"});
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  ASSERT_TRUE(png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()));
-  image.format = PNG_FORMAT_RGB;
-  std::vector<unsigned char> pixels(PNG_IMAGE_SIZE(image));
-  ASSERT_TRUE(png_image_finish_read(&image, nullptr, pixels.data(), 0, nullptr));
-  const auto at = [&](unsigned x, unsigned y) {
-    const unsigned char* p = pixels.data() + 3 * (y * image.width + x);
-    return std::vector<int>{p[0], p[1], p[2]};
-  };
-  EXPECT_EQ(image.height, 48u);
-  EXPECT_EQ(at(5, 5), (std::vector<int>{253, 231, 37}));              // 1
-  EXPECT_EQ(at(30, 5), (std::vector<int>{224, 224, 220}));            // masked
-  EXPECT_EQ(at(image.width - 1, 47), (std::vector<int>{68, 1, 84}));  // the scale's 0
+  const Pixels image(bytes);
+  ASSERT_GT(image.width, 0u);
+  const std::vector<int> one{253, 231, 37};  // viridis at 1, which the scale ends with, too
+  unsigned left = 0, top = 0;
+  for (unsigned y = 0; y < image.height && top == 0; ++y)
+    for (unsigned x = 0; x < image.width && top == 0; ++x)
+      if (image.at(x, y) == one) left = x, top = y;
+  for (const unsigned far : {0u, 23u}) EXPECT_EQ(image.at(left + far, top + far), one);
+  std::vector<std::vector<int>> masked;  // two greys in turn: no colour of a weight
+  for (unsigned i = 0; i < 24; ++i)
+    if (const auto c = image.at(left + 24 + i, top + 12); std::ranges::find(masked, c) == masked.end())
+      masked.push_back(c);
+  ASSERT_EQ(masked.size(), 2u);
+  for (const auto& c : masked) EXPECT_LT(c[0] - c[2], 8);
+  EXPECT_NE(image.at(left + 48, top + 12), one);
+  EXPECT_EQ(image.at(left + 48, top + 12), (std::vector<int>{255, 255, 255}));
   EXPECT_TRUE(contains(bytes, "tapehead inspect") && contains(bytes, "does not explain"));
+}
+
+// Letters as this page of the test draws them: their places say which row and column they name.
+TEST_F(Exports, PngNamesItsAxes) {
+  AttentionMap map = small_map();
+  map.row_tokens = {"L", "T"};
+  map.column_tokens = {"T", "L"};
+  const Pixels image(to_png(map, {"", ""}));
+  const std::vector<std::string> L = {"#    ", "#    ", "#    ", "#    ", "#    ", "#    ", "#####"},
+                                 T = {"#####", "  #  ", "  #  ", "  #  ", "  #  ", "  #  ", "  #  "};
+  const auto turned = [](const std::vector<std::string>& dots) {  // a quarter to the left
+    std::vector<std::string> out(dots[0].size());
+    for (std::size_t column = 0; column < out.size(); ++column)
+      for (const std::string& row : dots) out[out.size() - 1 - column] += row[column];
+    return out;
+  };
+  unsigned left = 0, top = 0;  // of the cells
+  for (unsigned y = 0; y < image.height && top == 0; ++y)
+    for (unsigned x = 0; x < image.width && top == 0; ++x)
+      if (image.at(x, y) == std::vector<int>{253, 231, 37}) left = x, top = y;
+  const auto in_gutter = [&](std::vector<std::pair<unsigned, unsigned>> places, bool rows) {
+    std::erase_if(places,
+                  [&](auto p) { return rows ? p.first >= left || p.second < top : p.first < left || p.second >= top; });
+    return places;
+  };
+  for (const auto& [letter, row] : {std::pair(L, 0u), std::pair(T, 1u)}) {
+    const auto beside = in_gutter(image.places(letter, 2), true),
+               above = in_gutter(image.places(turned(letter), 2), false);
+    ASSERT_EQ(beside.size(), 1u);
+    EXPECT_EQ((beside[0].second - top) / 24, row);
+    ASSERT_EQ(above.size(), 1u);
+    EXPECT_EQ((above[0].first - left) / 24, 1 - row);
+  }
+  EXPECT_TRUE(in_gutter(image.places(turned(L), 2), true).empty());
+}
+
+TEST_F(Exports, PngSpellsOutWhatItHasNoLettersFor) {
+  EXPECT_EQ(Raster::drawable("a␠é"), "a␠\\u{e9}");
+  EXPECT_EQ(Raster::letters("a␠…"), 3);
+  AttentionMap map = small_map();
+  map.row_tokens = map.column_tokens = {"\x1b[2J\xff", " \n"};
+  EXPECT_GT(Pixels(to_png(map, {"\x1b", "\x1b"})).width, 0u);
+}
+
+TEST_F(Exports, PngOfManyTokensNamesEveryFew) {
+  AttentionMap map = small_map();
+  map.rows = map.columns = 300;
+  map.weights.assign(90'000, 0);
+  map.visible.assign(90'000, 1);
+  map.row_tokens.assign(300, "L");
+  map.column_tokens = map.row_tokens;
+  map.ideal.clear();
+  // 3 pixels a cell and 10 a line of letters: every fourth row, that is 75 of them, and no letter over another
+  const Pixels image(to_png(map, {"", ""}));
+  std::vector<unsigned> cells;  // lines of the picture that hold some
+  for (unsigned y = 0; y < image.height; ++y)
+    if (image.at(200, y) == std::vector<int>{68, 1, 84}) cells.push_back(y);
+  const auto L = image.places({"#    ", "#    ", "#    ", "#    ", "#    ", "#    ", "#####"}, 1);
+  const auto in_gutter = [&](auto p) {
+    return p.first < 110 && p.second + 3 >= cells.front() && p.second <= cells[899];
+  };
+  EXPECT_EQ(std::ranges::count_if(L, in_gutter), 75);
 }
 
 }  // namespace

@@ -138,4 +138,8 @@ function percent(x) {
   if (x === null || x === undefined || Number.isNaN(x)) return '–';
   return x >= 1 ? '100\u00a0%' : `${(Math.floor(x * 1000 + 1e-9) / 10).toFixed(1)}\u00a0%`;
 }
-const signed = (x, n = 4) => x === null || Number.isNaN(x) ? '–' : (x < 0 ? '−' : '+') + Math.abs(x).toFixed(n);
+function signed(x, n = 4) {
+  if (x === null || x === undefined || Number.isNaN(x)) return '–';
+  const text = Math.abs(x).toFixed(n);
+  return Number(text) === 0 ? text : (x < 0 ? '−' : '+') + text;
+}

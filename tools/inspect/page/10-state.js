@@ -19,7 +19,10 @@ const state = {
   transpose: false,
   ownScale: false,
   temperature: 1,
-  causal: null  // null: the mask that the model was trained with
+  causal: null,  // null: the mask that the model was trained with
+  circuit: 'ov',
+  from: 0,  // the circuit's cell: tokens by their number
+  to: 0
 };
 
 // What follows the cursor. A section below or above the window is drawn right after the frame, so that moving the slider
@@ -27,7 +30,14 @@ const state = {
 const listeners = [];
 function follow(update, node) {
   listeners.push({update, node, missed: new Set()});
+  if (node) watcher.observe(node);
 }
+
+// Which of them are near the window: told by the browser, since asking would lay out the page in the middle of a step.
+const nearness = new Map();
+const watcher = new IntersectionObserver((entries) => {
+  for (const {target, isIntersecting} of entries) nearness.set(target, isIntersecting);
+}, {rootMargin: '100px 0px'});
 
 // What shows all of the training at once, and is drawn anew when a live run has gone on.
 const growing = [];
@@ -36,10 +46,11 @@ function whenLonger(redraw) {
   growing.push(redraw);
 }
 
-const isNear = (node) => {
-  const {top, bottom} = node.getBoundingClientRect();
+function isNear(node) {
+  if (nearness.has(node)) return nearness.get(node);
+  const {top, bottom} = node.getBoundingClientRect();  // before the browser has told
   return bottom >= -100 && top <= innerHeight + 100;
-};
+}
 
 let later = 0;
 function drawLater() {
@@ -73,6 +84,7 @@ function go(changes) {
   state.head = clamp(state.head, 0, report.heads.length - 1);
   state.query = clamp(state.query, 0, currentHead().view.rows - 1);
   state.key = clamp(state.key, 0, currentHead().view.columns - 1);
+  for (const name of ['from', 'to']) state[name] = clamp(state[name], 0, Math.max(report.vocabulary.length - 1, 0));
   if (scheduled || changedSince.size === 0) return;
   scheduled = true;
   requestAnimationFrame(draw);
@@ -122,6 +134,8 @@ function writeAddress() {
     if (state.ownScale) words.set('scale', 'own');
     if (state.temperature !== 1) words.set('temperature', state.temperature);
     if (state.causal !== null) words.set('causal', state.causal ? 1 : 0);
+    if (state.circuit !== 'ov') words.set('circuit', state.circuit);
+    for (const name of ['from', 'to']) if (state[name] !== 0) words.set(name, state[name]);
     history.replaceState(null, '', `#${words}`);
   }, 200);
 }
@@ -143,6 +157,8 @@ function readAddress() {
   changes.ownScale = words.get('scale') === 'own';
   changes.temperature = clamp(number('temperature', 1), 0.1, 10);
   changes.causal = words.has('causal') ? words.get('causal') === '1' : null;
+  changes.circuit = words.get('circuit') === 'qk' ? 'qk' : 'ov';
+  for (const name of ['from', 'to']) changes[name] = Math.trunc(number(name, 0));
   go(changes);
 }
 

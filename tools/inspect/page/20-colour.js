@@ -75,7 +75,7 @@ function legend(colours, least, most, text, marks) {
     context.fillStyle = css(colours(i / 127));
     context.fillRect(i, 0, 1, 1);
   }
-  return element('div', {class: 'legend'}, element('span', {text}), element('span', {class: 'number', text: least}),
-                 strip, element('span', {class: 'number', text: most}),
+  return element('div', {class: 'legend'}, element('span', {text}),
+                 element('span', {class: 'scale'}, element('span', {class: 'number', text: least}), strip, element('span', {class: 'number', text: most})),
                  ...marks.map(([kind, name]) => element('span', {class: 'mark'}, element('i', {class: kind}), name)));
 }

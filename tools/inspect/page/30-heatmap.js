@@ -30,7 +30,7 @@ class Heatmap {
     }).observe(this.node);
   }
 
-  // spec: view, value(slot) of a visible cell, least and most with their colours(share) and scale of pixels, text(value),
+  // spec: view, value(slot) of a visible cell (and packed, when it is a weight on the fixed scale), least and most with their colours(share) and scale of pixels, text(value),
   // query, key, transpose, ideal, wanted (largest size of a cell)
   draw(spec) {
     this.spec = spec;
@@ -61,7 +61,7 @@ class Heatmap {
   layOut(context) {
     const {view, transpose} = this.spec;
     const width = Math.max(this.room, 160);
-    context.font = this.font();
+    context.font = this.font;
     const names = (tokens) => tokens.slice(0, 400).map((_, i) => label(tokens, i));
     const longest = (tokens) => Math.max(...names(tokens).map((n) => context.measureText(n).width));
     const left = transpose ? view.columnTokens : view.rowTokens, top = transpose ? view.rowTokens : view.columnTokens;
@@ -76,10 +76,6 @@ class Heatmap {
     this.height = Math.ceil(this.header + this.size * this.down) + 2;
   }
 
-  font() {
-    return `12px ${this.style.getPropertyValue('--mono')}`;
-  }
-
   // The axes stay as they are while only the weights change: that is what a step of the slider costs.
   paint() {
     const ratio = window.devicePixelRatio || 1, dark = matchMedia('(prefers-color-scheme: dark)').matches;
@@ -89,16 +85,21 @@ class Heatmap {
     if (!this.axes?.every((part, i) => part === axes[i])) {
       this.axes = axes;
       this.style = getComputedStyle(document.documentElement);
+      this.font = `12px ${this.style.getPropertyValue('--mono')}`;
       this.layOut(context);
       canvas.width = Math.round(this.width * ratio);
       canvas.height = Math.round(this.height * ratio);
       canvas.style.width = `${this.width}px`;
       canvas.style.height = `${this.height}px`;
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
+      context.font = this.font;  // once: setting it makes the browser style the page
       this.paintNames(context);
       this.hatch = hatch(context);
       this.lines = this.style.getPropertyValue('--surface');
       this.small = new OffscreenCanvas(this.across, this.down);
+      this.image = new ImageData(this.across, this.down);
+      this.pixels = new Uint32Array(this.image.data.buffer);
+      this.places = transpose ? view.cells.map((cell) => cell % view.columns * view.rows + Math.floor(cell / view.columns)) : view.cells;
     }
     const rim = 2;  // the cursor's box reaches so far over the edge
     context.clearRect(this.gutter - rim, this.header - rim, this.size * this.across + 2 * rim, this.size * this.down + 2 * rim);
@@ -108,17 +109,14 @@ class Heatmap {
 
   // The matrix as an image of one pixel a cell, enlarged: fast for any number of cells.
   paintCells(context) {
-    const {view, value, scale, least, most, transpose} = this.spec;
-    const image = new ImageData(this.across, this.down);
-    const pixels = new Uint32Array(image.data.buffer);
-    const {cells, columns} = view, factor = 255 / (most - least || 1);
-    for (let slot = 0; slot < cells.length; ++slot) {
-      const cell = cells[slot], x = value(slot);
-      const key = cell % columns, query = (cell - key) / columns;
-      pixels[transpose ? key * this.across + query : cell] =
-          Number.isNaN(x) ? scale[256] : scale[Math.round(clamp((x - least) * factor, 0, 255))];
+    const {value, scale, least, most, packed} = this.spec, {pixels, places} = this;
+    const factor = 255 / (most - least || 1);
+    if (packed) for (let slot = 0; slot < places.length; ++slot) pixels[places[slot]] = weightPixels[packed[slot]];
+    else for (let slot = 0; slot < places.length; ++slot) {
+      const x = value(slot);
+      pixels[places[slot]] = Number.isNaN(x) ? scale[256] : scale[Math.round(clamp((x - least) * factor, 0, 255))];
     }
-    this.small.getContext('2d').putImageData(image, 0, 0);
+    this.small.getContext('2d').putImageData(this.image, 0, 0);
     const w = this.size * this.across, h = this.size * this.down;
     context.fillStyle = this.hatch;
     context.fillRect(this.gutter, this.header, w, h);
@@ -137,7 +135,6 @@ class Heatmap {
 
   paintNumbers(context) {
     const {view, value, colours, least, most, text, transpose} = this.spec;
-    context.font = this.font();
     context.textAlign = 'center';
     context.textBaseline = 'middle';
     for (const [slot, cell] of view.cells.entries()) {
@@ -154,7 +151,6 @@ class Heatmap {
 
   paintNames(context) {
     const every = (size) => Math.max(1, Math.ceil(13 / size));
-    context.font = this.font();
     context.textBaseline = 'middle';
     const ink = this.style.getPropertyValue('--ink'), strong = this.style.getPropertyValue('--accent');
     const {query, key, transpose} = this.spec;
@@ -218,7 +214,8 @@ class Heatmap {
     event.stopPropagation();
     row = clamp(row, 0, this.down - 1);
     column = clamp(column, 0, this.across - 1);
-    this.choose(transpose ? column : row, transpose ? row : column);
+    [this.spec.query, this.spec.key] = transpose ? [column, row] : [row, column];  // a second key may come before the frame
+    this.choose(this.spec.query, this.spec.key);
   }
 
   onPointer(event, chooses) {

@@ -125,9 +125,8 @@ class Chart {
     this.cursor.setAttribute('x1', x);
     this.cursor.setAttribute('x2', x);
     for (const [i, line] of this.lines.entries()) {
-      if (only !== undefined && i !== only) continue;
       let point;
-      for (const p of line.points)
+      for (const p of only === undefined || i === only ? line.points : [])
         if (p[0] <= step && p[1] !== null && !Number.isNaN(p[1])) point = p;
       this.dots[i].classList.toggle('hidden', !point);
       if (!point) continue;

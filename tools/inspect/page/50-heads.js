@@ -1,11 +1,24 @@
 // Every head at once, a row a layer, and the one that was chosen, large.
 
+// A small map has room for so many pixels: of more cells each pixel shows the largest weight of a few.
+const kSmallMap = 256;
+
+// Of each visible cell its pixel, and each pixel once; heads share it as they share their view.
+function pixelsOfCells(view) {
+  if (view.small) return view.small;
+  const side = Math.ceil(Math.max(view.rows, view.columns) / kSmallMap);
+  const width = Math.ceil(view.columns / side), height = Math.ceil(view.rows / side);
+  const at = side === 1 ? view.cells : view.cells.map((cell) =>
+      Math.floor(Math.floor(cell / view.columns) / side) * width + Math.floor(cell % view.columns / side));
+  return view.small = {width, height, side, at, all: side === 1 ? at : Int32Array.from(new Set(at))};
+}
+
 function headButton(head) {
-  const {view} = head;
-  const canvas = element('canvas', {class: 'small-map', width: view.columns, height: view.rows, 'aria-hidden': 'true'});
+  const {width, height, at, all} = pixelsOfCells(head.view);
+  const canvas = element('canvas', {class: 'small-map', width, height, 'aria-hidden': 'true'});
   const context = canvas.getContext('2d');
-  const image = new ImageData(view.columns, view.rows);
-  const pixels = new Uint32Array(image.data.buffer);
+  const image = new ImageData(width, height);
+  const pixels = new Uint32Array(image.data.buffer), largest = new Uint16Array(width * height);
   const value = element('span', {class: 'number'});
   const button = element('button', {
     type: 'button',
@@ -17,8 +30,12 @@ function headButton(head) {
     if (changed.has('head')) button.setAttribute('aria-pressed', String(head.index === state.head));
     if (!changed.has('snapshot')) return;
     const weights = weightsOf(currentSnapshot(), head);
-    const {cells} = view;
-    for (let i = 0; i < cells.length; ++i) pixels[cells[i]] = weightPixels[weights[i]];
+    largest.fill(0);
+    for (let i = 0; i < at.length; ++i) {
+      const pixel = at[i], weight = weights[i];
+      if (weight > largest[pixel]) largest[pixel] = weight;  // what is no weight is greater than any
+    }
+    for (let i = 0; i < all.length; ++i) pixels[all[i]] = weightPixels[largest[all[i]]];
     context.putImageData(image, 0, 0);
     const match = measureAt(currentSnapshot(), head, head.hasRule ? 'pattern_match' : 'sharpness');
     value.textContent = Number.isNaN(match) ? '' : (Math.floor(match * 100 + 1e-6) / 100).toFixed(2);
@@ -38,11 +55,15 @@ function headsSection() {
     const heads = report.heads.filter((head) => head.kind === kind);
     const layers = [...new Set(heads.map((head) => head.layer))];
     const what = heads.some((head) => head.hasRule) ? 'pattern match' : 'sharpness';
-    return element('div', {class: 'group'}, element('h3', {text: `${title}, with its ${what}`}),
-                   ...layers.map((layer) => layerRow(layer, heads.filter((head) => head.layer === layer))));
+    const group = element('div', {class: 'group'}, element('h3', {text: `${title}, with its ${what}`}),
+                          ...layers.map((layer) => layerRow(layer, heads.filter((head) => head.layer === layer))));
+    group.style.setProperty('--heads', Math.max(...layers.map((layer) => heads.filter((head) => head.layer === layer).length)));
+    return group;
   });
+  const side = Math.max(...report.heads.map((head) => pixelsOfCells(head.view).side));
   return section('Every head', 'A row a layer. Rows of a map are queries, columns are keys, the first token is top left. ' +
-                 'All maps share one fixed scale, so their colours compare over heads and over time.', ...parts,
+                 'All maps share one fixed scale, so their colours compare over heads and over time.' +
+                 (side > 1 ? ` Here each pixel shows the largest weight of ${side} × ${side} cells.` : ''), element('div', {class: 'groups'}, ...parts),
                  legend(viridis, '0', '1', 'Weights', [['masked-mark', 'masked']]), caution());
 }
 
@@ -56,7 +77,7 @@ function mapSpec(map) {
   const weight = (slot) => weights[slot] === kNoWeight ? NaN : weights[slot] / kOne;
   const two = (x) => x < 0.005 ? '' : x > 0.995 ? '1' : x.toFixed(2).slice(1);
   const unsigned = (value, most) => ({value, least: 0, most: most || 1, colours: viridis, scale: weightScale, text: two});
-  if (map === 'weights') return unsigned(weight, state.ownScale ? largestOf(weight, view) : 1);
+  if (map === 'weights') return state.ownScale ? unsigned(weight, largestOf(weight, view)) : {...unsigned(weight, 1), packed: weights};
   if (map === 'change') {
     const first = weightsOf(report.snapshots[0], head);
     return signedSpec((slot) => weight(slot) - first[slot] / kOne, 1);
@@ -127,9 +148,12 @@ function signedSpec(value, most) {
   return {value, least: -most, most, colours: (x) => diverging(2 * x - 1), scale: signedScale, text};
 }
 
+const cellName = (view, query, key) =>
+    `query ${query} '${shown(view.rowTokens[query])}', key ${key} '${shown(view.columnTokens[key])}'`;
+
 function describeCell(query, key) {
   const head = currentHead(), {view} = head;
-  const where = `query ${query} '${shown(view.rowTokens[query])}', key ${key} '${shown(view.columnTokens[key])}'`;
+  const where = cellName(view, query, key);
   const weight = weightAt(currentSnapshot(), head, query, key);
   if (weight === null) return `${where}: masked`;
   const broken = Number.isNaN(weight);
@@ -170,9 +194,7 @@ function headSection() {
   const warning = element('p', {class: 'warning', role: 'status'});
   const legends = element('div', {class: 'legends'});
   const stale = element('p', {class: 'stale'});
-  const ideal = element('canvas', {class: 'ideal-map', role: 'img'});
-  const idealBox = element('figure', {class: 'ideal'}, element('figcaption', {text: 'What the rule looks at'}), ideal,
-                           element('p', {class: 'note', text: 'Bright: the key that holds the answer, in the rows that count.'}));
+  const holder = element('div', {class: 'large'}, large.readout, large.node, legends);
   const choice = element('select', {id: 'map', onchange: () => go({map: choice.value})},
                          ...Object.entries(kMaps).map(([value, text]) => element('option', {value, text})));
   const check = (id, text, name) => {
@@ -183,7 +205,7 @@ function headSection() {
   const controls = element('div', {class: 'controls'}, element('label', {for: 'map'}, 'Show ', choice),
                            check('transpose', 'Transpose', 'transpose'),
                            check('own-scale', 'Scale of its own (colours no longer compare)', 'ownScale'));
-  let drawnIdeal = '';
+  const ideal = idealFigure();  // drawn first: the large map takes the width that it leaves
   follow(() => {
     const head = currentHead(), snapshot = currentSnapshot();
     title.textContent = `${head.fullName}: ${kKinds[head.kind].toLowerCase()}, layer ${head.layer}, head ${head.head}`;
@@ -200,10 +222,7 @@ function headSection() {
     const wanted = mapSpec(state.map), spec = wanted ?? mapSpec('weights');
     stale.textContent = !wanted ? `${missing(state.map)} Shown are the weights.` : wanted.detail ? staleAt(wanted.detail) : '';
     large.canvas.classList.toggle('old', Boolean(wanted?.detail));
-    const idealKey = `${head.index} ${state.transpose} ${matchMedia('(prefers-color-scheme: dark)').matches}`;
-    if (idealKey !== drawnIdeal) drawIdeal(ideal, head);
-    drawnIdeal = idealKey;
-    idealBox.hidden = !head.hasRule;  // before the large map, which takes the width that this leaves
+    holder.style.maxWidth = `max(34rem, ${44 * (state.transpose ? head.view.rows : head.view.columns) + 130}px)`;
     large.draw({view: head.view, ...spec, query: state.query, key: state.key, transpose: state.transpose, wanted: 44,
                 ideal: head.hasRule ? head.view.ideal : null});
     warning.textContent = badRows();
@@ -217,27 +236,26 @@ function headSection() {
                  element('p', {class: 'note', text: 'Read along a row: its weights say how that query mixes the values, and sum to 1. ' +
                      'Rows are queries, columns are keys. Arrow keys move the cell.'}),
                  stale,
-                 element('div', {class: 'maps'}, element('div', {class: 'large'}, large.readout, large.node, legends), idealBox),
+                 element('div', {class: 'maps'}, holder, ideal),
                  warning, headTable(), caution());
 }
 
-// The rule's pattern, in the same colours.
-function drawIdeal(canvas, head) {
-  if (!head.hasRule) return;
-  const {view} = head;
-  const cell = clamp(Math.floor(260 / Math.max(view.rows, view.columns)), 1, 14);
-  const across = state.transpose ? view.rows : view.columns, down = state.transpose ? view.columns : view.rows;
-  canvas.width = across * cell;
-  canvas.height = down * cell;
-  const context = canvas.getContext('2d');
-  context.fillStyle = hatch(context);
-  context.fillRect(0, 0, canvas.width, canvas.height);
-  for (const position of view.cells) {
-    const query = Math.floor(position / view.columns), key = position % view.columns;
-    context.fillStyle = css(viridis(view.ideal[query] === key ? 1 : 0));
-    const [x, y] = state.transpose ? [query, key] : [key, query];
-    context.fillRect(x * cell, y * cell, cell, cell);
-  }
-  const pairs = view.ideal.flatMap((key, query) => key < 0 ? [] : [`${query} looks at ${key}`]);
-  canvas.setAttribute('aria-label', `Ideal pattern: query ${pairs.slice(0, 12).join(', ')}${pairs.length > 12 ? ' and so on' : ''}`);
+// The rule's pattern beside it, in the same colours and with the same cursor.
+function idealFigure() {
+  const one = (view) => (slot) => view.ideal[Math.floor(view.cells[slot] / view.columns)] === view.cells[slot] % view.columns ? 1 : 0;
+  const describe = (query, key) => {
+    const {view} = currentHead(), where = cellName(view, query, key);
+    return view.slot[query * view.columns + key] < 0 ? `${where}: masked` : `${where}: the rule ${view.ideal[query] < 0 ? 'does not ask for this row' :
+        view.ideal[query] === key ? 'looks here' : 'does not look here'}`;
+  };
+  const map = new Heatmap('ideal', describe, (query, key) => go({query, key}), 'What the rule looks at');
+  const node = element('figure', {class: 'ideal'}, element('figcaption', {text: 'What the rule looks at'}), map.node,
+                       element('p', {class: 'note', text: 'Bright: the key that holds the answer, in the rows that count.'}));
+  follow((changed) => {
+    const {view, hasRule} = currentHead(), {query, key, transpose} = state;
+    node.hidden = !hasRule;
+    if (hasRule && ['head', 'query', 'key', 'transpose'].some((name) => changed.has(name)))
+      map.draw({view, value: one(view), least: 0, most: 1, colours: viridis, scale: weightScale, text: () => '', query, key, transpose, wanted: 20, ideal: null});
+  }, node);
+  return node;
 }

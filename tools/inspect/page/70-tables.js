@@ -93,10 +93,7 @@ function measuresSection() {
     follow((changed) => {
       if (!changed.has('snapshot') && !changed.has('head')) return;
       chart.moveTo(currentSnapshot().step, state.head);
-      if (changed.has('head')) {
-        for (const [h, path] of chart.paths.entries()) path.classList.toggle('chosen', h === state.head);
-        for (const [h, dot] of chart.dots.entries()) dot.classList.toggle('hidden', h !== state.head);
-      }
+      if (changed.has('head')) for (const [h, path] of chart.paths.entries()) path.classList.toggle('chosen', h === state.head);
       value.textContent = `${currentHead().fullName}: ${digits(measureAt(currentSnapshot(), currentHead(), name), 3)}`;
     }, node);
     node.firstChild.append(element('strong', {text: title}), ' ', value, element('br'), meaning,

@@ -9,33 +9,29 @@ function circuitsSection() {
     qk: ['QK: which key a query wants', 'query', 'key'],
     ov: ['OV: what a key makes likely', 'key', 'token']
   };
-  const here = {kind: 'ov', row: 0, column: 0};
-  const detail = () => nearestDetail(currentSnapshot(), has), matrix = () => detail().heads[state.head][here.kind];
+  const detail = () => nearestDetail(currentSnapshot(), has), matrix = () => detail().heads[state.head][state.circuit];
   const value = (cell) => matrix().values[cell] / 32767 * matrix().largest;
   const describe = (row, column) => {
-    const [, from, to] = kinds[here.kind];
+    const [, from, to] = kinds[state.circuit];
     return `${from} '${shown(vocabulary[row])}', ${to} '${shown(vocabulary[column])}': ${value(row * V + column).toPrecision(4)}`;
   };
-  const map = new Heatmap('circuit', describe, (row, column) => {
-    Object.assign(here, {row, column});
-    show();
-  }, 'Circuit of one head');
+  const map = new Heatmap('circuit', describe, (from, to) => go({from, to}), 'Circuit of one head');
   const legends = element('div', {class: 'legends'}), stale = element('p', {class: 'stale'});
   const title = element('p', {class: 'finding'});
-  const choice = element('select', {id: 'circuit', onchange: () => (here.kind = choice.value, show())},
+  const choice = element('select', {id: 'circuit', onchange: () => go({circuit: choice.value})},
                          ...Object.entries(kinds).map(([name, [text]]) => element('option', {value: name, text})));
-  choice.value = here.kind;
   const show = () => {
+    choice.value = state.circuit;
     const {largest, values} = matrix(), {copying} = detail().heads[state.head], old = currentSnapshot().detail !== detail();
     stale.textContent = old ? staleAt(detail()) : '';
     map.canvas.classList.toggle('old', old);
     title.textContent = `${currentHead().fullName}: copying score ${digits(copying, 2)} (1: a key makes itself likely).`;
-    map.draw({...signedSpec((cell) => values[cell] / 32767 * largest, largest || 1), view, query: here.row, key: here.column, transpose: false, wanted: 34, ideal: null});
+    map.draw({...signedSpec((cell) => values[cell] / 32767 * largest, largest || 1), view, query: state.from, key: state.to, transpose: false, wanted: 34, ideal: null});
     const format = (x) => Number(x.toPrecision(3)).toString().replace('-', '−');
-    legends.replaceChildren(legend((x) => diverging(2 * x - 1), format(-largest), format(largest), kinds[here.kind][0], []));
+    legends.replaceChildren(legend((x) => diverging(2 * x - 1), format(-largest), format(largest), kinds[state.circuit][0], []));
   };
   const reads = compositionTable();
-  follow((changed) => (changed.has('head') || changed.has('snapshot')) && show(), map.node);
+  follow((changed) => ['head', 'snapshot', 'circuit', 'from', 'to'].some((name) => changed.has(name)) && show(), map.node);
   return section('Circuits', 'W_E W_QK W_Eᵀ and W_E W_OV W_U of the model, without norms, positions and biases ' +
                  '(Elhage et al. 2021). This picture has a scale of its own.', title, stale,
                  element('div', {class: 'controls'}, element('label', {for: 'circuit'}, 'Show ', choice)),

@@ -108,7 +108,7 @@ function main() {
   firstView();
   const dialog = helpDialog();
   const help = element('button', {type: 'button', class: 'help', text: 'Keys ?', onclick: () => dialog.showModal()});
-  const parts = [exampleSection(), trainingSection(), headsSection(), headSection(), ledgerSection(), ablationSection(), measuresSection(),
+  const parts = [exampleSection(), trainingSection(), headsSection(), headSection(), ledgerSection(), ablationSection(), patchingSection(), measuresSection(),
                  lensSection(), circuitsSection(), modelSection()];
   document.getElementById('page').replaceWith(...[header(), liveBar(), cursorBar(), element('main', {}, ...parts.filter(Boolean)),
                                               element('footer', {}, help), dialog].filter(Boolean));
